@@ -1,0 +1,25 @@
+"""Errors users can catch. Every message states fact, value, limit and next step."""
+
+
+class Error(Exception):
+    """Base of every error raised by tflite_vk."""
+
+
+class ModelError(Error, ValueError):
+    """The .tflite file is cut short, malformed, or contradicts itself; the message names the field."""
+
+
+class UnsupportedOpError(Error, RuntimeError):
+    """A node can't run on the device and no CPU fallback is there; the message names it and why."""
+
+
+class DeviceError(Error, RuntimeError):
+    """No usable Vulkan device, driver, loader or dispatcher, or the device failed."""
+
+
+class OptionError(Error, ValueError):
+    """An option, flag or environment variable has a value that means nothing."""
+
+
+class ShaderError(Error, RuntimeError):
+    """A compiled shader is missing or doesn't fit its dispatch; reinstall or rebuild the shaders."""

@@ -1,0 +1,1 @@
+"""The graph between TFLite and the compiler. Nothing after it knows where the model came from."""

@@ -1,0 +1,1 @@
+"""Devices that run a Program. Nothing here knows operators or TFLite."""
