@@ -32,7 +32,6 @@ class ShaderInfo:
         spec_defaults: Default of each as a 32-bit word, floats by their bits.
         capabilities: SPIR-V capabilities, by name, which the device has to offer.
         source_hash: Hash of all that the binary was compiled from.
-        target: The Vulkan version it was compiled for, such as "vulkan1.1".
         shared_bytes: Workgroup memory, None where specialization constants decide it.
     """
 
@@ -44,7 +43,6 @@ class ShaderInfo:
     spec_defaults: tuple[int, ...]
     capabilities: tuple[str, ...]
     source_hash: str
-    target: str
     shared_bytes: int | None
 
 
@@ -67,7 +65,6 @@ def shader_info(name: str) -> ShaderInfo:
         spec_defaults=tuple(entry["spec_defaults"]),
         capabilities=tuple(entry["capabilities"]),
         source_hash=entry["source_hash"],
-        target=entry["target"],
         shared_bytes=entry["shared_bytes"],
     )
 

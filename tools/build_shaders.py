@@ -13,8 +13,8 @@ A shader `conv_2d.comp` gives one binary `conv_2d`, unless `conv_2d.toml` lists 
     DTYPE = "F32"               # -DDTYPE=F32
     UNROLL = 3                  # -DUNROLL=3
 
-    [variants.conv_2d_coopmat]
-    target = "vulkan1.3"        # the default is vulkan1.1; lower case, so never a define
+    [variants.conv_2d_f16]
+    DTYPE = "F16"
 
 What is written: `<name>.spv` and `manifest.json`, which docs/architecture.md describes. A variant is
 compiled again only when its source, an include, a define, a tool or this script has changed. One
@@ -50,9 +50,10 @@ DEFAULT_OUT = ROOT / "tflite_vk" / "spirv"
 MANIFEST = "manifest.json"
 MANIFEST_FORMAT = 1
 
-# SPIR-V 1.3: the newest that every Vulkan 1.1 device takes, which is what phones and boards have.
-DEFAULT_TARGET = "vulkan1.1"
-TARGETS = (DEFAULT_TARGET, "vulkan1.2", "vulkan1.3")
+# SPIR-V 1.3, which every Vulkan 1.1 device takes: phones and boards have no more. Cooperative matrices
+# and integer dot products compile for it as well. From SPIR-V 1.6 on glslang writes LocalSizeId, which
+# needs a device feature (maintenance4) that Kompute does not enable.
+TARGET = "vulkan1.1"
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _DEFINE = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -70,7 +71,6 @@ class Variant:
     name: str
     source: Path
     defines: dict[str, str] = field(default_factory=dict)
-    target: str = DEFAULT_TARGET
 
     def __str__(self) -> str:
         place = f"{self.source.parent.name}/{self.source.name}"
@@ -189,18 +189,13 @@ def _variant(source: Path, name: str, keys: Any, place: str) -> Variant:
     _checked(_NAME, name, place)
     if not isinstance(keys, dict):
         raise BuildError(f"{where}: expected a table of defines")
-    target = keys.get("target", DEFAULT_TARGET)
-    if target not in TARGETS:
-        raise BuildError(f"{where}: target {target!r} is none of {', '.join(TARGETS)}")
     defines = {}
     for key, value in keys.items():
-        if key == "target":
-            continue
         _checked(_DEFINE, key, where)
         if not isinstance(value, str | int | float):
             raise BuildError(f"{where}: {key} is neither a string, a number nor a boolean")
         defines[key] = str(int(value)) if isinstance(value, bool) else str(value)
-    return Variant(name, source, defines, target)
+    return Variant(name, source, defines)
 
 
 def _checked(pattern: re.Pattern[str], name: str, place: str) -> str:
@@ -215,7 +210,6 @@ def source_hash(variant: Variant, toolchain: Toolchain) -> str:
     parts = [
         variant.name.encode(),
         json.dumps(variant.defines, sort_keys=True).encode(),
-        variant.target.encode(),
         toolchain.version.encode(),
         Path(__file__).read_bytes(),
         Path(spirv_reflect.__file__).read_bytes(),
@@ -250,7 +244,6 @@ def compile_variant(variant: Variant, toolchain: Toolchain) -> tuple[bytes, dict
             its interface breaks a rule of `spirv_reflect.reflect`.
     """
     folder = variant.source.parent
-    environment = ["--target-env", variant.target]
     with tempfile.TemporaryDirectory(prefix="tflite_vk_shader_") as scratch:
         raw, optimised = Path(scratch, "raw.spv"), Path(scratch, "optimised.spv")
 
@@ -262,11 +255,12 @@ def compile_variant(variant: Variant, toolchain: Toolchain) -> tuple[bytes, dict
         defines = [f"-D{name}={value}" for name, value in variant.defines.items()]
         step(
             toolchain.glslang,
-            *("-V", "-g0", *environment, "-S", "comp", f"-I{folder.name}/include", *defines),
+            *("-V", "-g0", "--target-env", TARGET, "-S", "comp"),
+            *(f"-I{folder.name}/include", *defines),
             *("-o", raw, f"{folder.name}/{variant.source.name}"),
         )
-        step(toolchain.spirv_opt, "-O", f"--target-env={variant.target}", raw, "-o", optimised)
-        step(toolchain.spirv_val, *environment, optimised)
+        step(toolchain.spirv_opt, "-O", f"--target-env={TARGET}", raw, "-o", optimised)
+        step(toolchain.spirv_val, "--target-env", TARGET, optimised)
         declared, binary = raw.read_bytes(), optimised.read_bytes()
     try:
         interface = spirv_reflect.reflect(declared)
@@ -276,7 +270,6 @@ def compile_variant(variant: Variant, toolchain: Toolchain) -> tuple[bytes, dict
     return binary, {
         "source": variant.source.name,
         "defines": variant.defines,
-        "target": variant.target,
         "spirv_hash": hashlib.sha256(binary).hexdigest(),
         "bindings": len(interface.access),
         "access": list(interface.access),
