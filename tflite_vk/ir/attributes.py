@@ -224,6 +224,7 @@ class LstmAttributes(ActivationAttributes):
     kernel_type: Literal["FULL", "BASIC"] = "FULL"
     time_major: bool = False
     asymmetric_quantize_inputs: bool = False
+    diagonal_recurrent_tensors: bool = False
 
 
 @dataclass(frozen=True)
@@ -268,6 +269,20 @@ class LocalResponseNormAttributes(Attributes):
     bias: float = 0.0
     alpha: float = 0.0
     beta: float = 0.0
+
+
+@dataclass(frozen=True)
+class FakeQuantAttributes(Attributes):
+    min: float = 0.0
+    max: float = 0.0
+    num_bits: int = 0
+    narrow_range: bool = False
+
+
+@dataclass(frozen=True)
+class ReverseSequenceAttributes(Attributes):
+    seq_dim: int = 0
+    batch_dim: int = 0
 
 
 @dataclass(frozen=True)
@@ -317,4 +332,6 @@ class CustomAttributes(Attributes):
 
 @dataclass(frozen=True)
 class UnreadAttributes(Attributes):
-    """A builtin operator whose options table the frontend doesn't read: never accepted."""
+    """An operator whose options the frontend doesn't read or doesn't know: never accepted."""
+
+    reason: str = ""
