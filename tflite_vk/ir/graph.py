@@ -112,7 +112,7 @@ class Node:
         version: operator version that the model asks for.
         is_custom: True for a custom operator.
         steps: elementwise operators fused onto output 0, first to last.
-        sources: TFLite node indices this node stands for.
+        sources: TFLite node indices this node stands for, where there are more than its own.
     """
 
     index: int
@@ -130,6 +130,11 @@ class Node:
         """Every tensor read: inputs that are present, then operands of the fused steps."""
         operands = (s.operand for s in self.steps if s.operand is not None)
         return (*(i for i in self.inputs if i != NO_TENSOR), *operands)
+
+    @property
+    def origins(self) -> tuple[int, ...]:
+        """TFLite node indices this node stands for."""
+        return self.sources or (self.index,)
 
     def has_input(self, position: int) -> bool:
         """True where the input at `position` is given."""

@@ -58,7 +58,7 @@ def fuse_elementwise(graph: Graph, ends_in_epilogue: Callable[[Node, Graph], boo
                     before,
                     outputs=(form.outputs[0], *before.outputs[1:]),
                     steps=steps,
-                    sources=(*before.sources, *form.sources),
+                    sources=(*before.origins, *form.origins),
                 )
                 nodes[at] = None
                 break

@@ -1,0 +1,72 @@
+"""Graph to Program: the passes, then each node's own lowering, then the memory plan's input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tflite_vk.device_info import DeviceInfo
+from tflite_vk.errors import UnsupportedOpError
+from tflite_vk.ir.graph import Graph
+from tflite_vk.ops import registry
+from tflite_vk.ops.context import LoweringContext
+from tflite_vk.passes.manager import run_passes
+from tflite_vk.program import Program, verify_program
+from tflite_vk.shape import num_elements
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A program and how the graph's tensors meet it.
+
+    Attributes:
+        graph: the graph after all passes, which the dispatches follow.
+        program: what the device runs.
+        buffer: tensor id to buffer, for every run-time graph input and output.
+    """
+
+    graph: Graph
+    program: Program
+    buffer: dict[int, int]
+
+
+def lower(
+    graph: Graph, device: DeviceInfo, *, half: bool = False, fusion: bool = True
+) -> Lowered:
+    """Compile a graph whose every node is supported.
+
+    Args:
+        graph: a verified graph.
+        device: the device the program is for.
+        half: keep run-time float tensors as float16.
+        fusion: fuse elementwise operators.
+
+    Raises:
+        UnsupportedOpError: a node the registry declines; partitioning should have left it out.
+    """
+    for node in graph.nodes:
+        if (reason := registry.unsupported_reason(node, graph, device.limits)) is not None:
+            raise UnsupportedOpError(f"{node.op} #{node.index}: {reason}")
+    graph = run_passes(graph, registry.ends_in_epilogue, fusion=fusion)
+    ctx = LoweringContext(graph, device, half)
+    buffers: dict[int, int] = {}
+    for tensor_id in graph.inputs:
+        tensor = graph.tensors[tensor_id]
+        if not tensor.is_const and tensor.num_elements:
+            buffers[tensor_id] = ctx.mark(tensor_id, "input")
+    for node in graph.nodes:
+        if all(num_elements(graph.tensors[t].shape) == 0 for t in node.outputs):
+            continue
+        operator = registry.find(node)
+        assert operator is not None, node.op
+        if operator.is_alias(node, graph):
+            ctx.alias(node.outputs[0], node.inputs[0])
+        else:
+            operator.lower(node, ctx)
+    for tensor_id in graph.outputs:
+        tensor = graph.tensors[tensor_id]
+        if not tensor.is_const and tensor.num_elements:
+            buffers[tensor_id] = ctx.mark(tensor_id, "output")
+    all_buffers, dispatches = ctx.finish()
+    program = Program(graph.name, all_buffers, dispatches)
+    verify_program(program)
+    return Lowered(graph, program, buffers)

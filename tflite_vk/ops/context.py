@@ -1,0 +1,249 @@
+"""LoweringContext: what an operator's `lower` works with. It collects buffers and dispatches."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tflite_vk.device_info import DeviceInfo, DeviceLimits
+from tflite_vk.epilogue import build_epilogue
+from tflite_vk.errors import ShaderError
+from tflite_vk.ir.graph import Graph, Node, Tensor
+from tflite_vk.layout import Storage, pack, storage_of, words_for
+from tflite_vk.ops.launch import Groups, flat_groups, flat_local
+from tflite_vk.program import Binding, Buffer, BufferKind, Dispatch, Kernel, Words
+from tflite_vk.shader_library import shader_info
+from tflite_vk.shape import Shape
+
+
+@dataclass
+class _Draft:
+    """A buffer while its program is being made; its kind may still change."""
+
+    name: str
+    words: int
+    kind: BufferKind
+    data: Words | None = None
+
+
+@dataclass
+class LoweringContext:
+    """Collects the program of one graph.
+
+    Attributes:
+        graph: the graph after all passes.
+        device: the device the program is for; kernels are chosen by its limits.
+        half: run-time float tensors are stored as float16.
+    """
+
+    graph: Graph
+    device: DeviceInfo
+    half: bool = False
+    dispatches: list[Dispatch] = field(default_factory=list)
+    _drafts: list[_Draft] = field(default_factory=list)
+    _of_tensor: dict[int, int] = field(default_factory=dict)
+    _constants: dict[tuple[int, bytes], int] = field(default_factory=dict)
+
+    @property
+    def limits(self) -> DeviceLimits:
+        """Limits of the device."""
+        return self.device.limits
+
+    # Buffers
+
+    def _new(self, name: str, words: int, kind: BufferKind, data: Words | None = None) -> int:
+        self._drafts.append(_Draft(name, words, kind, data))
+        return len(self._drafts) - 1
+
+    def storage(self, tensor: Tensor) -> Storage:
+        """How a tensor is stored.
+
+        Raises:
+            ShaderError: the type has no storage; the registry should have declined the node.
+        """
+        storage = storage_of(tensor.dtype, half=self.half)
+        if storage is None:
+            raise ShaderError(f"tensor {tensor.id} {tensor.name!r}: no storage for {tensor.dtype.name}")
+        return storage
+
+    def buffer(self, tensor_id: int) -> int:
+        """The buffer that holds a tensor, in the padded layout; a constant is uploaded packed."""
+        if tensor_id in self._of_tensor:
+            return self._of_tensor[tensor_id]
+        tensor = self.graph.tensors[tensor_id]
+        storage = self.storage(tensor)
+        if tensor.data is not None:
+            buffer = self.constant(pack(tensor.data, storage), tensor.name)
+        else:
+            kind: BufferKind = "state" if tensor.is_variable else "temporary"
+            words = words_for(tensor.shape, storage)
+            data = np.zeros(words, np.uint32) if tensor.is_variable else None
+            buffer = self._new(tensor.name, words, kind, data)
+        self._of_tensor[tensor_id] = buffer
+        return buffer
+
+    def alias(self, tensor_id: int, of: int) -> None:
+        """Let a tensor live in the buffer of another."""
+        self._of_tensor[tensor_id] = self.buffer(of)
+
+    def mark(self, tensor_id: int, kind: BufferKind) -> int:
+        """Make a tensor's buffer one the host writes ("input") or reads ("output")."""
+        buffer = self.buffer(tensor_id)
+        draft = self._drafts[buffer]
+        if draft.kind == "temporary":
+            draft.kind = kind
+        return buffer
+
+    def constant(self, words: npt.NDArray[np.generic], name: str) -> int:
+        """A constant buffer of 32-bit words; equal contents share one buffer."""
+        flat = np.ascontiguousarray(words).reshape(-1).view(np.uint32)
+        if flat.size < 4:
+            flat = np.concatenate([flat, np.zeros(4 - flat.size, np.uint32)])
+        key = (flat.size, hashlib.blake2b(flat.tobytes(), digest_size=16).digest())
+        if key not in self._constants:
+            self._constants[key] = self._new(name, flat.size, "constant", flat)
+        return self._constants[key]
+
+    def temporary(self, words: int, name: str) -> int:
+        """A buffer for values between dispatches of one node."""
+        return self._new(name, max(4, words), "temporary")
+
+    def unused(self) -> int:
+        """What stands in a binding that the kernel doesn't read."""
+        return self.constant(np.zeros(4, np.uint32), "unused")
+
+    # Dispatches
+
+    def dispatch(
+        self,
+        node: Node,
+        shader: str,
+        bindings: Sequence[int],
+        *,
+        groups: Groups,
+        spec: Sequence[int] = (),
+        push: Sequence[int] = (),
+        flops: int = 0,
+    ) -> None:
+        """Add a dispatch.
+
+        Args:
+            node: the node it serves.
+            shader: name in the shader library.
+            bindings: buffers, binding 0 first; read or written as the shader declares.
+            groups: workgroup counts.
+            spec: every specialization constant, local size first.
+            push: every push constant word.
+            flops: operations, for the profiler.
+        """
+        access = shader_info(shader).access
+        if len(access) != len(bindings):
+            raise ShaderError(f"shader {shader} has {len(access)} bindings, {node.op} gives {len(bindings)}")
+        names = "+".join((node.op, *(s.op for s in node.steps)))
+        self.dispatches.append(
+            Dispatch(
+                kernel=Kernel(shader, tuple(spec)),
+                bindings=tuple(Binding(b, a) for b, a in zip(bindings, access, strict=True)),
+                push=tuple(push),
+                groups=groups,
+                label=f"{names} #{node.index}",
+                node=node.index,
+                flops=flops,
+            )
+        )
+
+    def compute(
+        self,
+        node: Node,
+        shader: str,
+        inputs: Sequence[int],
+        output: int,
+        *,
+        local: Groups,
+        groups: Groups,
+        spec: Sequence[int] = (),
+        push: Sequence[int] = (),
+        flops: int = 0,
+        result: Shape | None = None,
+    ) -> None:
+        """Add a dispatch of a kernel that ends in the epilogue, with the node's fused steps.
+
+        Args:
+            node: the node; its steps go into the epilogue.
+            shader: name of the float32 variant; the float16 one is chosen by itself.
+            inputs: buffers bound before the output.
+            output: buffer of the output, bound behind the inputs.
+            local: local size.
+            groups: workgroup counts.
+            spec: the kernel's own specialization constants, ids 11 and up.
+            push: the kernel's own push words, behind the immediates.
+            flops: operations, for the profiler.
+            result: shape the steps see; the shape of output 0 where None.
+        """
+        shape = self.graph.output(node).shape if result is None else result
+        packed = build_epilogue(node.steps, shape, self.graph.tensors)
+        if packed is None:
+            raise ShaderError(f"{node.op} #{node.index}: its {len(node.steps)} fused steps don't fit a kernel")
+        operands = [self.buffer(t) for t in packed.operands]
+        operands += [self.unused()] * (3 - len(operands))
+        self.dispatch(
+            node,
+            self.variant(shader),
+            [*inputs, output, *operands],
+            groups=groups,
+            spec=(*local, *packed.spec, *spec),
+            push=(*packed.immediates, *push),
+            flops=flops,
+        )
+
+    def compute_flat(
+        self,
+        node: Node,
+        shader: str,
+        inputs: Sequence[int],
+        output: int,
+        *,
+        invocations: int,
+        spec: Sequence[int] = (),
+        push: Sequence[int] = (),
+        flops: int = 0,
+    ) -> None:
+        """`compute` with one invocation for each of `invocations` flat indices."""
+        local = flat_local(self.limits)
+        groups = flat_groups(invocations, local, self.limits)
+        self.compute(
+            node, shader, inputs, output, local=local, groups=groups, spec=spec, push=push, flops=flops
+        )
+
+    def dispatch_flat(
+        self,
+        node: Node,
+        shader: str,
+        bindings: Sequence[int],
+        *,
+        invocations: int,
+        spec: Sequence[int] = (),
+        push: Sequence[int] = (),
+        flops: int = 0,
+    ) -> None:
+        """`dispatch` with one invocation for each of `invocations` flat indices."""
+        local = flat_local(self.limits)
+        groups = flat_groups(invocations, local, self.limits)
+        self.dispatch(
+            node, shader, bindings, groups=groups, spec=(*local, *spec), push=push, flops=flops
+        )
+
+    def variant(self, shader: str) -> str:
+        """Name of the shader's variant for the storage of activations."""
+        return f"{shader}_f16" if self.half else shader
+
+    def finish(self) -> tuple[tuple[Buffer, ...], tuple[Dispatch, ...]]:
+        """Buffers and dispatches of the program."""
+        buffers = tuple(
+            Buffer(i, d.name, d.words, d.kind, d.data) for i, d in enumerate(self._drafts)
+        )
+        return buffers, tuple(self.dispatches)

@@ -1,0 +1,167 @@
+"""Elementwise operators: one value in, or two that broadcast as NumPy broadcasts.
+
+Most reach lowering as ELEMENTWISE, the chain that the passes make of them; a binary operator
+whose operands broadcast in the middle keeps its name and runs `binary_broadcast`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tflite_vk.epilogue import BINARY_CODES
+from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.operator import Operator
+from tflite_vk.ops.registry import MAX_RANK, register
+from tflite_vk.shape import (
+    Shape,
+    broadcast,
+    inner,
+    num_vectors,
+    pad_rank,
+    vectors_per_row,
+)
+
+
+def require_inputs(node: Node, count: int) -> str | None:
+    """Reason where a node has not exactly so many inputs, all present."""
+    if len(node.inputs) == count and all(node.has_input(i) for i in range(count)):
+        return None
+    return f"has {len(node.reads)} inputs (supported: {count})"
+
+
+@register
+class Unary(Operator):
+    """Functions of one value."""
+
+    versions = {
+        "ABS": 5,
+        "CEIL": 1,
+        "COS": 1,
+        "ELU": 1,
+        "EXP": 2,
+        "FLOOR": 1,
+        "GELU": 2,
+        "HARD_SWISH": 1,
+        "LEAKY_RELU": 2,
+        "LOG": 2,
+        "LOGISTIC": 3,
+        "NEG": 2,
+        "RELU": 3,
+        "RELU6": 3,
+        "RELU_0_TO_1": 1,
+        "RELU_N1_TO_1": 1,
+        "ROUND": 1,
+        "RSQRT": 3,
+        "SIGN": 2,
+        "SIN": 1,
+        "SQRT": 1,
+        "SQUARE": 1,
+        "TANH": 3,
+        "ELEMENTWISE": 1,
+    }
+    ends_in_epilogue = True
+
+    def check(self, node: Node, graph: Graph) -> str | None:
+        if node.op == "ELEMENTWISE":
+            return None
+        if graph.input(node, 0).is_const:
+            return "its input is a constant"
+        return require_inputs(node, 1)
+
+    def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
+        return [graph.input(node, 0).shape]
+
+    def lower(self, node: Node, ctx: LoweringContext) -> None:
+        output = ctx.graph.output(node)
+        vectors = num_vectors(output.shape)
+        ctx.compute_flat(
+            node,
+            "elementwise",
+            [ctx.buffer(node.inputs[0])],
+            ctx.buffer(output.id),
+            invocations=vectors,
+            push=(vectors, vectors_per_row(output.shape)),
+            flops=output.num_elements * len(node.steps),
+        )
+
+
+def broadcast_strides(operand: Shape, result: Shape) -> tuple[int, ...]:
+    """Groups of four lanes to step in an operand, per outer dimension of the result.
+
+    Both shapes have rank MAX_RANK; a dimension that broadcasts steps by zero.
+    """
+    strides = []
+    step = vectors_per_row(operand)
+    for dim in reversed(operand[:-1]):
+        strides.append(0 if dim == 1 else step)
+        step *= dim
+    assert len(operand) == len(result) == MAX_RANK
+    return tuple(reversed(strides))
+
+
+@register
+class Binary(Operator):
+    """Operators on two broadcast values."""
+
+    versions = {
+        "ADD": 5,
+        "ATAN2": 1,
+        "DIV": 2,
+        "FLOOR_DIV": 3,
+        "FLOOR_MOD": 2,
+        "MAXIMUM": 4,
+        "MINIMUM": 4,
+        "MUL": 7,
+        "POW": 1,
+        "PRELU": 1,
+        "SQUARED_DIFFERENCE": 2,
+        "SUB": 5,
+    }
+    ends_in_epilogue = True
+    notes = "either operand may be a constant; PRELU's alpha may be any tensor that broadcasts to the input"
+
+    def check(self, node: Node, graph: Graph) -> str | None:
+        if (reason := require_inputs(node, 2)) is not None:
+            return reason
+        if all(graph.input(node, i).is_const for i in range(2)):
+            return "both inputs are constants"
+        for i in range(2):
+            tensor = graph.input(node, i)
+            if tensor.dtype not in self.dtypes:
+                return f"input {i} is {tensor.dtype.name} (supported: FLOAT32)"
+        return None
+
+    def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
+        a, b = (graph.input(node, i).shape for i in range(2))
+        shape = broadcast([a, b])
+        if shape is None:
+            raise ValueError(f"shapes {list(a)} and {list(b)} don't broadcast")
+        if node.op == "PRELU" and shape != a:
+            raise ValueError(f"alpha of shape {list(b)} doesn't broadcast to the input {list(a)}")
+        return [shape]
+
+    def lower(self, node: Node, ctx: LoweringContext) -> None:
+        output = ctx.graph.output(node)
+        result = pad_rank(output.shape, MAX_RANK)
+        operands = [pad_rank(ctx.graph.input(node, i).shape, MAX_RANK) for i in range(2)]
+        splat = sum(
+            1 << i for i, shape in enumerate(operands) if inner(shape) == 1
+        )
+        vectors = num_vectors(output.shape)
+        ctx.compute_flat(
+            node,
+            "binary_broadcast",
+            [ctx.buffer(node.inputs[0]), ctx.buffer(node.inputs[1])],
+            ctx.buffer(output.id),
+            invocations=vectors,
+            spec=(BINARY_CODES[node.op],),
+            push=(
+                vectors,
+                vectors_per_row(output.shape),
+                *result[:-1],
+                *(s for shape in operands for s in broadcast_strides(shape, result)),
+                splat,
+            ),
+            flops=output.num_elements,
+        )

@@ -1,0 +1,60 @@
+"""What an operator family tells the compiler."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from tflite_vk.dtypes import DType
+from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.shape import Shape
+
+if TYPE_CHECKING:
+    from tflite_vk.ops.context import LoweringContext
+
+FLOAT = frozenset({DType.FLOAT32})
+
+
+class Operator(ABC):
+    """A family of operators that share their checks and their lowering.
+
+    Attributes:
+        versions: TFLite name of each operator, and the newest version that is understood.
+        dtypes: element types its run-time tensors may have.
+        custom: True where the names are custom operators'.
+        ends_in_epilogue: its kernel applies fused steps to output 0.
+        notes: constraints, one sentence, for the generated docs/ops.md.
+    """
+
+    versions: ClassVar[Mapping[str, int]]
+    dtypes: ClassVar[frozenset[DType]] = FLOAT
+    custom: ClassVar[bool] = False
+    ends_in_epilogue: ClassVar[bool] = False
+    notes: ClassVar[str] = ""
+
+    def check(self, node: Node, graph: Graph) -> str | None:
+        """Why this node can't run, in words; None where it can.
+
+        The registry has already checked version, ranks, element types and static shapes. Any
+        node accepted here must lower and run (decision D12).
+        """
+        del node, graph
+        return None
+
+    @abstractmethod
+    def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
+        """Shapes of the outputs; None where they depend on run-time values.
+
+        Raises:
+            ValueError: input shapes that don't fit the operator; says which.
+        """
+
+    def is_alias(self, node: Node, graph: Graph) -> bool:
+        """True where output 0 is input 0 in another shape, moving no element: no dispatch."""
+        del node, graph
+        return False
+
+    @abstractmethod
+    def lower(self, node: Node, ctx: LoweringContext) -> None:
+        """Add the node's dispatches to the program."""

@@ -1,0 +1,144 @@
+"""The table of operators, and the one question partitioning asks: why can't this node run?"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+
+import tflite_vk.ops
+from tflite_vk.device_info import DeviceLimits
+from tflite_vk.dtypes import DType
+from tflite_vk.epilogue import ACTIVATION_STEPS
+from tflite_vk.ir.attributes import ActivationAttributes, UnreadAttributes
+from tflite_vk.ir.graph import Graph, Node, Tensor
+from tflite_vk.layout import storage_of, words_for
+from tflite_vk.ops.operator import Operator
+from tflite_vk.shape import Shape
+
+MAX_RANK = 6
+
+_OPERATORS: dict[tuple[str, bool], Operator] = {}
+
+
+def register(cls: type[Operator]) -> type[Operator]:
+    """Class decorator: add an operator family to the table.
+
+    Raises:
+        ValueError: an operator name is registered twice.
+    """
+    operator = cls()
+    for name in cls.versions:
+        key = (name, cls.custom)
+        if key in _OPERATORS:
+            raise ValueError(f"operator {name} is registered by {cls.__name__} and another family")
+        _OPERATORS[key] = operator
+    return cls
+
+
+@functools.cache
+def operators() -> Mapping[tuple[str, bool], Operator]:
+    """Every operator by (name, is custom). Imports each module of tflite_vk.ops once."""
+    for module in sorted(m.name for m in pkgutil.iter_modules(tflite_vk.ops.__path__)):
+        importlib.import_module(f"tflite_vk.ops.{module}")
+    return _OPERATORS
+
+
+def find(node: Node) -> Operator | None:
+    """The family of a node, None where there is none."""
+    return operators().get((node.op, node.is_custom))
+
+
+def ends_in_epilogue(node: Node, graph: Graph) -> bool:
+    """True for a node whose kernel applies fused steps to output 0."""
+    operator = find(node)
+    if operator is None or not operator.ends_in_epilogue or operator.is_alias(node, graph):
+        return False
+    return graph.output(node).dtype is DType.FLOAT32
+
+
+def infer_shapes(node: Node, graph: Graph) -> list[Shape] | None:
+    """Shapes of a node's outputs; None where unknown before running.
+
+    Raises:
+        ValueError: input shapes that don't fit the operator.
+    """
+    operator = find(node)
+    shapes = operator.output_shapes(node, graph) if operator is not None else None
+    return None if shapes is None else [tuple(s) for s in shapes]
+
+
+def _describe(tensor: Tensor) -> str:
+    return f"tensor {tensor.id} {tensor.name!r}"
+
+
+def _check_tensor(tensor: Tensor, operator: Operator, limits: DeviceLimits) -> str | None:
+    if tensor.is_dynamic or any(d < 0 for d in tensor.shape):
+        return f"{_describe(tensor)} has a shape known only while running"
+    if tensor.rank > MAX_RANK:
+        return f"{_describe(tensor)} has rank {tensor.rank} (supported: up to {MAX_RANK})"
+    if tensor.is_const:
+        return None
+    if tensor.dtype not in operator.dtypes:
+        names = ", ".join(sorted(t.name for t in operator.dtypes))
+        return f"{_describe(tensor)} is {tensor.dtype.name} (supported: {names})"
+    storage = storage_of(tensor.dtype)
+    if storage is not None:
+        num_bytes = 4 * words_for(tensor.shape, storage)
+        if num_bytes > limits.max_storage_buffer_bytes:
+            return (
+                f"{_describe(tensor)} takes {num_bytes} bytes, the device binds at most "
+                f"{limits.max_storage_buffer_bytes} (maxStorageBufferRange)"
+            )
+    return None
+
+
+def _check_activation(node: Node) -> str | None:
+    if not isinstance(node.attributes, ActivationAttributes):
+        return None
+    activation = node.attributes.fused_activation_function
+    if activation == "NONE" or activation in ACTIVATION_STEPS:
+        return None
+    return f"fused activation {activation} has no kernel (supported: {', '.join(ACTIVATION_STEPS)})"
+
+
+def _check_shapes(node: Node, graph: Graph, operator: Operator) -> str | None:
+    try:
+        shapes = operator.output_shapes(node, graph)
+    except ValueError as error:
+        return str(error)
+    if shapes is None:
+        return "the output shape depends on run-time values"
+    for position, shape in enumerate(shapes):
+        declared = graph.output(node, position).shape
+        if tuple(shape) != declared:
+            return f"output {position} is declared {list(declared)}, its operator makes {list(shape)}"
+    return None
+
+
+def unsupported_reason(
+    node: Node, graph: Graph, limits: DeviceLimits | None = None
+) -> str | None:
+    """Why a node stays on the CPU, in words; None where it will run on the device."""
+    operator = find(node)
+    if operator is None:
+        return "custom operator without a kernel" if node.is_custom else "no kernel for this operator"
+    newest = operator.versions[node.op]
+    if node.version > newest:
+        return f"version {node.version} is newer than the kernel (supported: up to {newest})"
+    if isinstance(node.attributes, UnreadAttributes):
+        return "its options are not understood"
+    checks: list[Callable[[], str | None]] = [
+        functools.partial(_check_tensor, graph.tensors[t], operator, limits or _ANY_LIMITS)
+        for t in (*node.reads, *node.outputs)
+    ]
+    checks += [
+        functools.partial(_check_activation, node),
+        functools.partial(_check_shapes, node, graph, operator),
+        functools.partial(operator.check, node, graph),
+    ]
+    return next((reason for check in checks if (reason := check()) is not None), None)
+
+
+_ANY_LIMITS = DeviceLimits(max_storage_buffer_bytes=1 << 32)

@@ -1,0 +1,1 @@
+"""Direct Vulkan through the PyPI package `vulkan`. Nothing else imports that package."""
