@@ -30,11 +30,13 @@ class PartitionPlan:
         reasons: for each node left on the CPU, why.
         folded: for each node computed before running, the partition it counts to: that of its
             first reader. TFLite is asked to replace these nodes too.
+        unsupported: those of `reasons` that the device can't run; the others it could.
     """
 
     partitions: tuple[tuple[int, ...], ...] = ()
     reasons: Mapping[int, str] = field(default_factory=dict)
     folded: Mapping[int, int] = field(default_factory=dict)
+    unsupported: frozenset[int] = frozenset()
 
     @property
     def delegated(self) -> frozenset[int]:
@@ -90,9 +92,11 @@ def plan_partitions(
     excluded = excluded or {}
     reasons: dict[int, str] = {}
     for node in graph.nodes:
-        reason = excluded.get(node.index) or _ask(unsupported, node, graph)
+        reason = None if node.index in excluded else _ask(unsupported, node, graph)
         if reason is not None:
             reasons[node.index] = reason
+    cannot = frozenset(reasons)
+    reasons.update({n.index: excluded[n.index] for n in graph.nodes if n.index in excluded})
     taken = {n.index for n in graph.nodes} - reasons.keys()
     while True:
         folded = _folded_for_device(graph, taken, excluded)
@@ -108,7 +112,8 @@ def plan_partitions(
         reasons.update(dropped)
         taken -= dropped.keys()
     reasons.update(_folded_reasons(graph, taken, folded, excluded))
-    return PartitionPlan(tuple(partitions), reasons, _folded_partitions(graph, partitions, folded))
+    counted = _folded_partitions(graph, partitions, folded)
+    return PartitionPlan(tuple(partitions), reasons, counted, cannot)
 
 
 @dataclass(frozen=True)
