@@ -21,14 +21,17 @@ from tflite_vk.errors import ModelError
 
 T = TypeVar("T")
 
-MAX_REREADS = 8
+MAX_TABLES = 1_000_000
+"""The limit of the flatbuffers verifier that TFLite runs over a file."""
+
+MAX_REREADS = 4
 """How many times over the bytes of a file may be visited before its tables count as overlapping.
 
 A file written by any converter is visited once. Without a limit a vector whose entries all point
 at one big table makes reading quadratic in the size of the file.
 """
 
-_TABLE_BYTES = 4
+_TABLE_BYTES = 8  # the least one takes: its own offset to a vtable and the one that leads to it
 _U16 = struct.Struct("<H")
 _U32 = struct.Struct("<I")
 _I32 = struct.Struct("<i")
@@ -41,13 +44,14 @@ class _BadOffsetError(Exception):
 class CheckedFile:
     """The bytes of a model and how much of them has been visited."""
 
-    __slots__ = ("_budget", "data", "size", "source")
+    __slots__ = ("_budget", "_tables_left", "data", "size", "source")
 
     def __init__(self, data: memoryview, source: str) -> None:
         self.data = data
         self.size = len(data)
         self.source = source
         self._budget = MAX_REREADS * self.size + 1024
+        self._tables_left = MAX_TABLES
 
     def charge(self, count_bytes: int) -> None:
         """Count a visit; fail where the tables of the file overlap without end."""
@@ -57,11 +61,19 @@ class CheckedFile:
                 f"tables overlap: the file's {self.size} bytes are visited more than {MAX_REREADS} times"
             )
 
+    def charge_table(self) -> None:
+        """Count a visit to a table."""
+        self.charge(_TABLE_BYTES)
+        self._tables_left -= 1
+        if self._tables_left < 0:
+            raise _BadOffsetError(f"more than {MAX_TABLES} tables")
+
     def check(self, offset: int, count_bytes: int) -> None:
         """Fail where the range is not inside the file."""
         if offset < 0 or offset + count_bytes > self.size:
             raise _BadOffsetError(
-                f"bytes {offset} to {offset + count_bytes} lie outside the file of {self.size} bytes"
+                f"bytes {offset} to {offset + count_bytes} lie outside the file of {self.size} bytes:"
+                " cut short or corrupt"
             )
 
     def u32(self, offset: int) -> int:
@@ -88,7 +100,7 @@ class CheckedTable(Table):  # type: ignore[misc]
             raise _BadOffsetError(f"vtable of {self._vtable_bytes} bytes (at least 4)")
         file.check(self._vtable, self._vtable_bytes)
         file.check(position, self._inline_bytes)
-        file.charge(_TABLE_BYTES)
+        file.charge_table()
 
     def Offset(self, vtableOffset: int) -> int:  # noqa: N802, N803
         """Place of a field in the table, 0 where the field is absent."""
@@ -182,6 +194,10 @@ class View:
         """True where the schema version at hand knows the field."""
         return hasattr(self._object, field)
 
+    def charge(self, field: str, count_bytes: int) -> None:
+        """Count bytes that the caller copies out of the file."""
+        self._guard(field, lambda: self._file.charge(count_bytes))
+
     def number(self, field: str) -> Any:
         """A scalar: int, float or bool as the schema says."""
         return self._guard(field, getattr(self._object, field))
@@ -201,7 +217,7 @@ class View:
         array = self.array(field)
         if array is None:
             return None
-        self._guard(field, lambda: self._file.charge(array.nbytes))
+        self.charge(field, array.nbytes)
         return tuple(array.tolist())
 
     def raw(self, field: str) -> bytes | None:
@@ -209,7 +225,7 @@ class View:
         array = self.array(field)
         if array is None:
             return None
-        self._guard(field, lambda: self._file.charge(array.nbytes))
+        self.charge(field, array.nbytes)
         return array.tobytes()
 
     def table(self, field: str) -> View | None:
@@ -240,14 +256,19 @@ class View:
         return length
 
     def union(self, field: str, kind: str) -> View | None:
-        """The table of a union if it is of the kind named, else None."""
-        found = self.number(field + "Type")
-        names = getattr(tflite, field)
-        if found != getattr(names, kind, -1):
+        """The table of a union field whose tag class is named like the field, else None."""
+        tag = getattr(getattr(tflite, field), kind, None)
+        return self.table_of(field, kind) if self.number(field + "Type") == tag else None
+
+    def table_of(self, field: str, kind: str) -> View | None:
+        """The table of a union field, read as the kind named; None where the field is absent."""
+        found = self._guard(field, getattr(self._object, field))
+        if found is None:
             return None
-        raw = self._guard(field, getattr(self._object, field))
-        if raw is None:
-            return None
-        return View(
-            self._file, getattr(tflite, kind)(), raw.Pos, f"{self.path}.{snake_case(field)}"
-        )
+        path = f"{self.path}.{snake_case(field)}"
+        return View(self._file, getattr(tflite, kind)(), found.Pos, path)
+
+    def has_slot(self, slot: int) -> bool:
+        """True where a field is present that the generated classes may not know yet."""
+        table: CheckedTable = self._object._tab
+        return self._guard("", lambda: table.Offset(4 + 2 * slot)) != 0
