@@ -228,7 +228,6 @@ class _SubgraphReader:
             attributes=attributes,
             version=code.version,
             is_custom=code.is_custom,
-            sources=(index,),
         )
 
     def _custom_options(self, view: View) -> bytes:
