@@ -1,0 +1,133 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+// CONV_2D as a matrix product with register tiles: each invocation makes TILE_P output pixels times
+// TILE_C groups of four output channels. Also FULLY_CONNECTED on many rows, as a 1x1 convolution.
+//
+// x: output channels (neighbouring invocations read neighbouring weights); y, z: tiles of pixels.
+// Weights: [kernel row][kernel column][input group][input lane][output group] of vec4 over outputs.
+
+#define EPILOGUE_BINDING 4
+#include "dispatch.glsl"
+#include "epilogue.glsl"
+
+layout(constant_id = 11) const uint TILE_P = 4u;
+layout(constant_id = 12) const uint TILE_C = 1u;
+// Input channels modulo 4: the last group's padding lanes are masked.
+layout(constant_id = 13) const uint TAIL = 0u;
+// 1x1, stride 1, no padding: a pixel's input is where its output is.
+layout(constant_id = 14) const uint IS_POINTWISE = 0u;
+layout(constant_id = 15) const uint IS_GROUPED = 0u;
+
+TENSOR_IN(0, ACT, x);
+TENSOR_IN(1, WEIGHT, weights);
+TENSOR_IN(2, f32, bias);
+TENSOR_OUT(3, ACT, y);
+
+layout(push_constant) uniform Push {
+    EPILOGUE_PUSH;
+    uint num_pixels;        // batch * output height * output width
+    uint output_groups;
+    uint input_groups;      // of one group of a grouped convolution
+    uint input_stride;      // groups from pixel to pixel
+    uint output_height;
+    uint output_width;
+    uint input_height;
+    uint input_width;
+    uint kernel_height;
+    uint kernel_width;
+    uint stride_h;
+    uint stride_w;
+    uint dilation_h;
+    uint dilation_w;
+    int pad_top;
+    int pad_left;
+    uint outputs_per_group; // output groups that share the same input channels
+} p;
+
+vec4 accumulators[TILE_P * TILE_C];
+
+void multiply(uint first_weight, uint channel, const uint positions[TILE_P], const bool is_inside[TILE_P], uint group, bool is_tail) {
+    vec4 values[TILE_P];
+    [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
+        vec4 v = LOAD(ACT, x, positions[i] + channel);
+        if (is_tail) {
+            // A padding lane may hold NaN, which a zero weight would not silence.
+            v = vec4(v.x, TAIL > 1u ? v.y : 0.0, TAIL > 2u ? v.z : 0.0, 0.0);
+        }
+        values[i] = IS_POINTWISE != 0u || is_inside[i] ? v : vec4(0.0);
+    }
+    [[unroll]] for (uint lane = 0u; lane < 4u; ++lane) {
+        [[unroll]] for (uint j = 0u; j < TILE_C; ++j) {
+            uint g = min(group + j * gl_WorkGroupSize.x, p.output_groups - 1u);
+            vec4 w = LOAD(WEIGHT, weights, (first_weight + lane) * p.output_groups + g);
+            [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
+                accumulators[i * TILE_C + j] += values[i][lane] * w;
+            }
+        }
+    }
+}
+
+void main() {
+    uint group = gl_WorkGroupID.x * gl_WorkGroupSize.x * TILE_C + gl_LocalInvocationID.x;
+    uint tile = gl_GlobalInvocationID.y + gl_GlobalInvocationID.z * gl_NumWorkGroups.y * gl_WorkGroupSize.y;
+    uint first = tile * TILE_P;
+    if (group >= p.output_groups || first >= p.num_pixels) return;
+
+    [[unroll]] for (uint j = 0u; j < TILE_C; ++j) {
+        vec4 b = LOAD(f32, bias, min(group + j * gl_WorkGroupSize.x, p.output_groups - 1u));
+        [[unroll]] for (uint i = 0u; i < TILE_P; ++i) accumulators[i * TILE_C + j] = b;
+    }
+
+    uint first_channel = IS_GROUPED != 0u ? group / p.outputs_per_group * p.input_groups : 0u;
+    uint positions[TILE_P];
+    bool is_inside[TILE_P];
+    uint full_groups = TAIL == 0u ? p.input_groups : p.input_groups - 1u;
+
+    if (IS_POINTWISE != 0u) {
+        [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
+            positions[i] = min(first + i, p.num_pixels - 1u) * p.input_stride + first_channel;
+        }
+        for (uint c = 0u; c < full_groups; ++c) multiply(c * 4u, c, positions, is_inside, group, false);
+        if (TAIL != 0u) multiply(full_groups * 4u, full_groups, positions, is_inside, group, true);
+    } else {
+        int tops[TILE_P];
+        int lefts[TILE_P];
+        uint images[TILE_P];
+        [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
+            uint pixel = min(first + i, p.num_pixels - 1u);
+            uint row = pixel / p.output_width;
+            uint image = row / p.output_height;
+            tops[i] = int((row - image * p.output_height) * p.stride_h) - p.pad_top;
+            lefts[i] = int((pixel - row * p.output_width) * p.stride_w) - p.pad_left;
+            images[i] = image * p.input_height;
+        }
+        for (uint ky = 0u; ky < p.kernel_height; ++ky) {
+            for (uint kx = 0u; kx < p.kernel_width; ++kx) {
+                [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
+                    int row = tops[i] + int(ky * p.dilation_h);
+                    int column = lefts[i] + int(kx * p.dilation_w);
+                    is_inside[i] = row >= 0 && row < int(p.input_height) && column >= 0 && column < int(p.input_width);
+                    uint position = is_inside[i] ? (images[i] + uint(row)) * p.input_width + uint(column) : 0u;
+                    positions[i] = position * p.input_stride + first_channel;
+                }
+                uint w = (ky * p.kernel_width + kx) * p.input_groups * 4u;
+                for (uint c = 0u; c < full_groups; ++c) multiply(w + c * 4u, c, positions, is_inside, group, false);
+                if (TAIL != 0u) multiply(w + full_groups * 4u, full_groups, positions, is_inside, group, true);
+            }
+        }
+    }
+
+    [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
+        uint pixel = first + i;
+        if (pixel < p.num_pixels) {
+            [[unroll]] for (uint j = 0u; j < TILE_C; ++j) {
+                uint g = group + j * gl_WorkGroupSize.x;
+                if (g < p.output_groups) {
+                    uint at = pixel * p.output_groups + g;
+                    STORE(ACT, y, at, epilogue(accumulators[i * TILE_C + j], at, pixel, g, p.immediates));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+"""LiteRT's reference kernels (BUILTIN_REF) as an oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+Array = npt.NDArray[np.generic]
+
+
+def reference_interpreter(model: bytes) -> Interpreter:
+    """LiteRT with its plain kernels and no default delegate."""
+    return Interpreter(
+        model_content=model,
+        experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+        num_threads=1,
+    )
+
+
+def run_interpreter(interpreter: Interpreter, inputs: Sequence[Array]) -> list[Array]:
+    """Outputs for inputs in the model's order; input shapes must be the model's."""
+    interpreter.allocate_tensors()
+    for detail, value in zip(interpreter.get_input_details(), inputs, strict=True):
+        interpreter.set_tensor(detail["index"], value)
+    interpreter.invoke()
+    return [interpreter.get_tensor(d["index"]).copy() for d in interpreter.get_output_details()]
+
+
+def reference(model: bytes, inputs: Sequence[Array]) -> list[Array]:
+    """Outputs of the reference kernels."""
+    return run_interpreter(reference_interpreter(model), inputs)

@@ -1,0 +1,123 @@
+"""DEPTHWISE_CONV_2D: any multiplier, stride, dilation, padding and batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tflite_vk.ir.attributes import DepthwiseConv2DAttributes
+from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.conv_weights import bias_buffer, check_bias_size, check_weights
+from tflite_vk.ops.launch import shrink_local
+from tflite_vk.ops.operator import Operator
+from tflite_vk.ops.registry import register
+from tflite_vk.ops.window import Window, check_window
+from tflite_vk.program import int_word
+from tflite_vk.shape import LANES, Shape, ceil_div, num_vectors
+
+_MAX_UNROLLED_SPAN = 24
+"""Input registers of the row kernel; a wider span would spill, so it runs the general one."""
+
+_TILE = 4
+
+
+@register
+class DepthwiseConv2D(Operator):
+    """DEPTHWISE_CONV_2D."""
+
+    versions = {"DEPTHWISE_CONV_2D": 7}
+    ends_in_epilogue = True
+    notes = "the multiplier is output channels / input channels, as TFLite's kernels take it"
+
+    def check(self, node: Node, graph: Graph) -> str | None:
+        a = node.attributes
+        assert isinstance(a, DepthwiseConv2DAttributes)
+        if graph.input(node, 0).is_const:
+            return "its input is a constant"
+        reason = check_window(
+            stride_h=a.stride_h,
+            stride_w=a.stride_w,
+            dilation_h_factor=a.dilation_h_factor,
+            dilation_w_factor=a.dilation_w_factor,
+        )
+        return reason or check_weights(graph, node)
+
+    def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
+        source, weights = graph.input(node, 0).shape, graph.input(node, 1).shape
+        a = node.attributes
+        assert isinstance(a, DepthwiseConv2DAttributes)
+        if len(source) != 4 or len(weights) != 4:
+            raise ValueError(f"input {list(source)} and filter {list(weights)} must have rank 4")
+        n, h, w, c = source
+        one, kh, kw, o = weights
+        if one != 1 or c == 0 or o % c or 0 in weights:
+            raise ValueError(f"filter {list(weights)} doesn't fit an input of {c} channels")
+        check_bias_size(graph, node, o)
+        if (reason := check_window(stride_h=a.stride_h, stride_w=a.stride_w)) is not None:
+            raise ValueError(reason)
+        rows = Window(kh, a.stride_h, a.dilation_h_factor).output_size(h, a.padding)
+        columns = Window(kw, a.stride_w, a.dilation_w_factor).output_size(w, a.padding)
+        return [(n, rows, columns, o)]
+
+    def lower(self, node: Node, ctx: LoweringContext) -> None:
+        a = node.attributes
+        assert isinstance(a, DepthwiseConv2DAttributes)
+        source, weights = ctx.graph.input(node, 0), ctx.graph.input(node, 1)
+        output = ctx.graph.output(node)
+        n, oh, ow, oc = output.shape
+        _, h, w, c = source.shape
+        kh, kw = weights.shape[1:3]
+        pad = (
+            int_word(Window(kh, a.stride_h, a.dilation_h_factor).pad_before(h, oh)),
+            int_word(Window(kw, a.stride_w, a.dilation_w_factor).pad_before(w, ow)),
+        )
+        # The plain tensor layout is the kernels' layout, so a run-time filter needs no packing.
+        inputs = [ctx.buffer(source.id), ctx.buffer(weights.id), bias_buffer(ctx, node, oc)]
+        target = ctx.buffer(output.id)
+        flops = 2 * output.num_elements * kh * kw
+        span = (_TILE - 1) * a.stride_w + (kw - 1) * a.dilation_w_factor + 1
+        if oc == c and span <= _MAX_UNROLLED_SPAN:
+            groups = ceil_div(c, LANES)
+            per_row = ceil_div(ow, _TILE)
+            tiles = n * oh * per_row
+            x, y = shrink_local(min(8 if ctx.device.is_software else 32, groups), 8, ctx.limits)
+            rows = ceil_div(tiles, y)
+            z = ceil_div(rows, ctx.limits.max_workgroup_count[1])
+            ctx.compute(
+                node,
+                "depthwise_conv_2d",
+                inputs,
+                target,
+                local=(x, y, 1),
+                groups=(ceil_div(groups, x), ceil_div(rows, z), z),
+                spec=(_TILE, kw, a.stride_w, a.dilation_w_factor),
+                push=(tiles, per_row, groups, oh, ow, h, w, kh, a.stride_h, a.dilation_h_factor, *pad),
+                flops=flops,
+            )
+            return
+        ctx.compute_flat(
+            node,
+            "depthwise_conv_2d_general",
+            inputs,
+            target,
+            invocations=num_vectors(output.shape),
+            push=(
+                num_vectors(output.shape),
+                ceil_div(oc, LANES),
+                ceil_div(c, LANES),
+                c,
+                oc // c,
+                oh,
+                ow,
+                h,
+                w,
+                kh,
+                kw,
+                a.stride_h,
+                a.stride_w,
+                a.dilation_h_factor,
+                a.dilation_w_factor,
+                *pad,
+            ),
+            flops=flops,
+        )
