@@ -1,0 +1,231 @@
+"""One subgraph during a delegate's Prepare: read it, plan it, compile it, have nodes replaced.
+
+Every partition is compiled before TFLite is asked to replace anything. Once a node is replaced a
+failure takes the whole interpreter down, so a partition that will not compile goes back to the CPU
+while it still can.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tflite_vk import tflite_abi as abi
+from tflite_vk.delegate.kernel import Compile, Compiled, Kernel
+from tflite_vk.errors import Error
+from tflite_vk.frontend.context import (
+    ContextSubgraph,
+    preview_partitions,
+    read_params,
+    read_subgraph,
+)
+from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.ops import registry
+from tflite_vk.options import DelegateOptions
+from tflite_vk.partition import PartitionPlan, excluded_by_options, extract, plan_partitions
+from tflite_vk.passes.fold_constants import fold_constants
+from tflite_vk.passes.infer_shapes import infer_shapes
+from tflite_vk.shape import Shape
+
+logger = logging.getLogger("tflite_vk")
+
+Unsupported = Callable[[Node, Graph], str | None]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where partitions run.
+
+    Attributes:
+        compile: makes a graph ready; raises an Error where it can't.
+        unsupported: why a node can't run, None where it can.
+        name: of the device, for reports.
+    """
+
+    compile: Compile
+    unsupported: Unsupported
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class _Group:
+    """One kernel to be: the nodes TFLite puts into it, and their graph made ready."""
+
+    nodes: tuple[int, ...]
+    graph: Graph
+    compiled: Compiled | None
+
+
+@dataclass
+class SubgraphPlan:
+    """A subgraph read and planned.
+
+    Attributes:
+        original: the graph as read.
+        folded: the same with constants computed.
+        plan: where each node runs.
+    """
+
+    original: Graph
+    folded: Graph
+    plan: PartitionPlan
+    _groups: dict[tuple[int, ...], _Group] = field(default_factory=dict)
+
+    @classmethod
+    def make(
+        cls, context: int, target: Target, options: DelegateOptions, index: int
+    ) -> SubgraphPlan:
+        """Read and plan the subgraph behind a context, and compile its partitions.
+
+        Args:
+            context: TfLiteContext, inside the delegate's Prepare.
+            target: where partitions run.
+            options: limits and exclusions.
+            index: of the subgraph; excluded nodes are those of subgraph 0.
+
+        Raises:
+            ModelError: the subgraph can't be read at all.
+        """
+        read = read_subgraph(context, "main" if index == 0 else f"subgraph {index}")
+        planner = _Planner(context, target, options, read, index)
+        return planner.make()
+
+    @property
+    def nodes_to_replace(self) -> list[int]:
+        """Every node that TFLite shall replace, in the plan's order."""
+        delegated = self.plan.delegated
+        return [n.index for n in self.original.nodes if n.index in delegated]
+
+    def make_kernel(self, params: abi.DelegateParams, target: Target) -> Kernel:
+        """The kernel for nodes that TFLite has grouped."""
+        nodes, inputs, outputs = read_params(params)
+        group = self._groups.pop(nodes, None)
+        if group is None:
+            # Not the grouping that TFLite had announced; what it does counts.
+            group = _Group(nodes, extract(self.folded, nodes, inputs, outputs), None)
+        return Kernel(group.graph, target.compile, group.compiled)
+
+    def release(self) -> None:
+        """Free what no kernel has taken over, and let go of the model's memory."""
+        for group in self._groups.values():
+            if group.compiled is not None:
+                group.compiled.close()
+        self._groups.clear()
+
+
+class _Planner:
+    def __init__(
+        self,
+        context: int,
+        target: Target,
+        options: DelegateOptions,
+        read: ContextSubgraph,
+        index: int,
+    ) -> None:
+        self._context = context
+        self._target = target
+        self._options = options
+        self._read = read
+        self._folded = _fill_in_shapes(_fold(read.graph))
+        self._failed: dict[int, str] = {}
+        self._excluded = excluded_by_options(
+            read.graph, options.excluded_ops, options.excluded_nodes if index == 0 else ()
+        )
+
+    def make(self) -> SubgraphPlan:
+        groups: dict[tuple[int, ...], _Group] = {}
+        while True:
+            plan = plan_partitions(
+                self._folded,
+                self._unsupported,
+                max_partitions=self._options.max_delegated_partitions,
+                min_nodes=self._options.min_nodes_per_partition,
+                excluded=self._excluded,
+            )
+            previous, groups = groups, {}
+            failure: dict[int, str] = {}
+            for nodes, inputs, outputs in self._preview(plan):
+                graph = extract(self._folded, nodes, inputs, outputs)
+                group = previous.pop(nodes, None)
+                if group is None or group.graph.outputs != graph.outputs:
+                    compiled, reason = self._compile(graph)
+                    failure.update({n.index: reason for n in graph.nodes if reason is not None})
+                    group = _Group(nodes, graph, compiled)
+                groups[nodes] = group
+            result = SubgraphPlan(self._read.graph, self._folded, _actual(plan, groups), groups)
+            for group in previous.values():
+                if group.compiled is not None:
+                    group.compiled.close()
+            if not failure:
+                return result
+            self._failed.update(failure)
+
+    def _unsupported(self, node: Node, graph: Graph) -> str | None:
+        known = self._failed.get(node.index) or self._read.unread.get(node.index)
+        if known is not None:
+            return known
+        for t in (*node.reads, *node.outputs):
+            if graph.tensors[t].is_variable:
+                # A kernel would keep the state where reset_all_variables() can't reach it.
+                return f"tensor {t} {graph.tensors[t].name!r} is a variable, which the CPU keeps"
+        return self._target.unsupported(node, graph)
+
+    def _preview(
+        self, plan: PartitionPlan
+    ) -> list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
+        delegated = plan.delegated
+        if not delegated:
+            return []
+        ordered = [n.index for n in self._read.graph.nodes if n.index in delegated]
+        # With nodes left over TFLite lists the CPU's groups too.
+        return [p for p in preview_partitions(self._context, ordered) if p[0][0] in delegated]
+
+    def _compile(self, graph: Graph) -> tuple[Compiled | None, str | None]:
+        if not graph.nodes:
+            return None, None
+        try:
+            return self._target.compile(graph), None
+        except Error as error:
+            return None, f"Its partition does not compile: {error}"
+        except Exception as error:  # a bug in lowering costs a partition, not the model
+            logger.debug("partition does not compile", exc_info=True)
+            return None, f"Its partition does not compile: {type(error).__name__}: {error}"
+
+
+def _fold(graph: Graph) -> Graph:
+    try:
+        return fold_constants(graph)
+    except Exception:  # an odd constant costs the folding, not the model
+        logger.debug("constants are not folded", exc_info=True)
+        return graph
+
+
+def _fill_in_shapes(graph: Graph) -> Graph:
+    """The graph with shapes for tensors that the converter wrote none for.
+
+    Any shape that is written counts, since TFLite's other kernels go by the same.
+    """
+
+    def infer(node: Node, current: Graph) -> Sequence[Shape] | None:
+        written = [current.tensors[t].shape for t in node.outputs]
+        return written if all(written) else registry.infer_shapes(node, current)
+
+    try:
+        return infer_shapes(graph, infer)
+    except Exception:  # shapes that don't fit are each node's own reason later
+        logger.debug("shapes are not inferred", exc_info=True)
+        return graph
+
+
+def _actual(plan: PartitionPlan, groups: dict[tuple[int, ...], _Group]) -> PartitionPlan:
+    """The plan with TFLite's groups, which differ from ours where clustering is switched off."""
+    partitions = tuple(
+        tuple(n.index for n in group.graph.nodes) for group in groups.values() if group.graph.nodes
+    )
+    if partitions == plan.partitions:
+        return plan
+    number = {index: i for i, nodes in enumerate(partitions) for index in nodes}
+    old = {i: nodes[0] for i, nodes in enumerate(plan.partitions)}
+    counted = {index: number.get(old[i], 0) for index, i in plan.folded.items()}
+    return replace(plan, partitions=partitions, folded=counted)
