@@ -1,0 +1,71 @@
+"""What the operators share that move elements and never look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from tflite_vk.dtypes import DType
+from tflite_vk.ir.graph import Graph, Node, Tensor
+from tflite_vk.layout import Storage, element_bytes
+from tflite_vk.shape import Shape
+
+MOVED = frozenset({DType.FLOAT32, DType.INT32, DType.UINT32, DType.BOOL})
+
+_INTEGERS = frozenset({DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.INT64})
+
+
+def lanes_variant(shader: str, storage: Storage) -> str:
+    """Name of the variant of a shader on lanes.glsl for elements of a storage type."""
+    num_bytes = element_bytes(storage)
+    return shader if num_bytes == 4 else f"{shader}_{8 * num_bytes}bit"
+
+
+def const_ints(tensor: Tensor) -> tuple[int, ...] | None:
+    """Elements of a constant integer tensor in row-major order; None where it is no such constant."""
+    if tensor.data is None or tensor.dtype not in _INTEGERS:
+        return None
+    return tuple(int(v) for v in np.asarray(tensor.data).reshape(-1))
+
+
+def input_ints(node: Node, graph: Graph, position: int) -> tuple[int, ...] | None:
+    """`const_ints` of an input."""
+    if not node.has_input(position):
+        return None
+    return const_ints(graph.input(node, position))
+
+
+def check_data_types(node: Node, graph: Graph, positions: Iterable[int]) -> str | None:
+    """Reason where an input is not of output 0's type or that has no kernel.
+
+    The registry looks at run-time tensors only; a constant may be of any type.
+    """
+    dtype = graph.output(node).dtype
+    for position in positions:
+        tensor = graph.input(node, position)
+        if tensor.dtype is not dtype:
+            return (
+                f"input {position} is {tensor.dtype.name}, the output {dtype.name} (must be equal)"
+            )
+        if dtype not in MOVED:
+            names = ", ".join(sorted(t.name for t in MOVED))
+            return f"input {position} is {dtype.name} (supported: {names})"
+    return None
+
+
+def expect_inputs(node: Node, least: int, most: int | None = None) -> None:
+    """For output_shapes, which every other check may build on.
+
+    Raises:
+        ValueError: fewer or more inputs than stated, or one of the first `least` absent.
+    """
+    most = least if most is None else most
+    if not least <= len(node.inputs) <= most or not all(node.has_input(i) for i in range(least)):
+        supported = str(least) if least == most else f"{least} to {most}"
+        raise ValueError(f"has {len(node.reads)} inputs (supported: {supported})")
+
+
+def squeezed(shape: Shape) -> Shape:
+    """The shape without its dimensions of 1."""
+    return tuple(d for d in shape if d != 1)
