@@ -1,0 +1,71 @@
+"""Work out every tensor's shape from the shapes of the inputs, as TFLite does when it prepares.
+
+The shapes in the file are those of one set of inputs, and some converters leave them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from tflite_vk.ir.graph import Graph, Node, Tensor
+from tflite_vk.shape import Shape
+
+InferShapes = Callable[[Node, Graph], Sequence[Shape] | None]
+"""Shapes of a node's outputs; None where they are unknown before running.
+
+Raises ValueError where the shapes of the inputs do not fit the operator.
+"""
+
+
+def infer_shapes(
+    graph: Graph, infer: InferShapes, input_shapes: Mapping[int, Shape] | None = None
+) -> Graph:
+    """The graph with the shapes that follow from its inputs.
+
+    Where a shape can't be told, or the shapes in the file do not fit an operator, the file's are
+    kept while nothing before them changed: the check for support will say why that node stays on
+    the CPU. After a change, a shape that can't be told counts as dynamic.
+
+    Args:
+        graph: as a frontend made it.
+        infer: the registry's function.
+        input_shapes: shapes of graph inputs, by tensor id, that differ from the graph's.
+
+    Raises:
+        ValueError: changed shapes that do not fit an operator; names the node.
+    """
+    tensors = dict(graph.tensors)
+    for tensor_id, shape in (input_shapes or {}).items():
+        tensors[tensor_id] = with_shape(tensors[tensor_id], tuple(shape))
+    current = replace(graph, tensors=tensors)  # a view: `tensors` changes as the walk goes on
+    changed = {t for t in tensors if tensors[t].shape != graph.tensors[t].shape}
+    for node in graph.nodes:
+        is_changed = not changed.isdisjoint(node.reads)
+        try:
+            shapes = infer(node, current)
+        except ValueError as error:
+            if is_changed:
+                raise ValueError(f"{node.op} #{node.index}: {error}") from None
+            continue
+        except Exception:  # an odd node, say one with inputs missing, must not sink the model
+            shapes = None
+        if shapes is None:
+            if not is_changed:
+                continue
+            for tensor_id in node.outputs:
+                tensors[tensor_id] = replace(tensors[tensor_id], is_dynamic=True)
+                changed.add(tensor_id)
+            continue
+        for tensor_id, shape in zip(node.outputs, shapes, strict=True):
+            if tensors[tensor_id].shape != tuple(shape):
+                tensors[tensor_id] = with_shape(tensors[tensor_id], tuple(shape))
+                changed.add(tensor_id)
+    return replace(graph, tensors=dict(tensors))
+
+
+def with_shape(tensor: Tensor, shape: Shape) -> Tensor:
+    """The tensor in another shape; a signature of another rank says nothing any more."""
+    signature = tensor.shape_signature
+    keeps = signature is not None and len(signature) == len(shape)
+    return replace(tensor, shape=shape, shape_signature=signature if keeps else None)
