@@ -10,12 +10,14 @@ on each device once, and strict mode submits every hazard-free run alone.
 from __future__ import annotations
 
 import os
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tflite_vk.device_info import DeviceInfo
 from tflite_vk.errors import DeviceError
+from tflite_vk.memory import plan_memory
 from tflite_vk.program import (
     Binding,
     Buffer,
@@ -80,8 +82,10 @@ class KomputeExecutable:
         self._views: dict[int, Words] = {}
         self._slot = plan.slot
         self._allocate(plan)
-        self._algorithms = [self._algorithm(d) for d in program.dispatches]
-        self._sequences = [self._record(ops) for ops in self._submits(plan, is_strict)]
+        # Each Kompute algorithm makes a pipeline of its own: equal dispatches share one.
+        self._algorithms: dict[Hashable, Any] = {}
+        work = [self._algorithm(d) for d in program.dispatches]
+        self._sequences = [self._record(ops) for ops in self._submits(work, plan, is_strict)]
         self._is_closed = False
         self._upload_constants()
 
@@ -115,24 +119,29 @@ class KomputeExecutable:
                 self._views[buffer.id] = tensor.data()[: buffer.words]
 
     def _algorithm(self, dispatch: Dispatch) -> Any:
-        tensors = [self._tensors[self._slot[b.buffer]] for b in dispatch.bindings]
-        spec = np.array(dispatch.kernel.spec, np.uint32)
-        push = np.array(dispatch.push, np.uint32)
-        try:
-            return self._manager.algorithm(
-                tensors, spirv(dispatch.kernel.shader), list(dispatch.groups), spec, push
-            )
-        except RuntimeError as error:
-            raise DeviceError(
-                f"no pipeline for {dispatch.label}, shader {dispatch.kernel.shader} ({error})"
-            ) from error
+        slots = tuple(self._slot[b.buffer] for b in dispatch.bindings)
+        key = (dispatch.kernel, slots, dispatch.push, dispatch.groups)
+        if key not in self._algorithms:
+            spec = np.array(dispatch.kernel.spec, np.uint32)
+            push = np.array(dispatch.push, np.uint32)
+            tensors = [self._tensors[slot] for slot in slots]
+            module = spirv(dispatch.kernel.shader)
+            try:
+                self._algorithms[key] = self._manager.algorithm(
+                    tensors, module, list(dispatch.groups), spec, push
+                )
+            except RuntimeError as error:
+                raise DeviceError(
+                    f"no pipeline for {dispatch.label}, shader {dispatch.kernel.shader} ({error})"
+                ) from error
+        return self._algorithms[key]
 
-    def _submits(self, plan: MemoryPlan, is_strict: bool) -> list[list[Any]]:
+    def _submits(self, algorithms: list[Any], plan: MemoryPlan, is_strict: bool) -> list[list[Any]]:
         """Kompute operations of each submit: one in all, or one per hazard-free run."""
         kp = self._kp
         upload = [kp.OpTensorSyncDevice(t) for t in [self._tensors_of("input")] if t]
         download = [kp.OpTensorSyncLocal(t) for t in [self._tensors_of("output")] if t]
-        work = [kp.OpAlgoDispatch(a) for a in self._algorithms]
+        work = [kp.OpAlgoDispatch(a) for a in algorithms]
         if not is_strict:
             submits = [[*upload, *work, *download]]
         else:
@@ -203,7 +212,7 @@ class KomputeExecutable:
 
     def check_guards(self) -> list[str]:
         self._check_open()
-        if not self._guard_words:
+        if not self._guard_words or not self._tensors:
             return []
         self._manager.sequence().record(self._kp.OpTensorSyncLocal(self._tensors)).eval()
         names = {self._slot[b.id]: b.name for b in self._program.buffers}
@@ -220,11 +229,11 @@ class KomputeExecutable:
         self._views.clear()
         for recording in self._sequences:
             recording.sequence.destroy()
-        for algorithm in self._algorithms:
+        for algorithm in self._algorithms.values():
             algorithm.destroy()
         for tensor in self._tensors:
             tensor.destroy()
-        self._sequences, self._algorithms, self._tensors = [], [], []
+        self._sequences, self._algorithms, self._tensors = [], {}, []
 
 
 class KomputeDevice:
@@ -282,14 +291,7 @@ class KomputeDevice:
             )
         tensor.destroy()
         program = self_test_program(count)
-        plan = MemoryPlan(
-            slot=tuple(b.id for b in program.buffers),
-            slot_words=tuple(b.words for b in program.buffers),
-            offset={},
-            arena_words=0,
-            lower_bound_words=0,
-        )
-        executable = self.compile(program, plan)
+        executable = self.compile(program, plan_memory(program))
         executable.input_words(0).view(np.float32)[:] = start
         executable.run()
         got = executable.output_words(len(program.buffers) - 2).view(np.float32).copy()

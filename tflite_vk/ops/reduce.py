@@ -1,0 +1,90 @@
+"""Reductions over any axes: SUM, MEAN, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY, REDUCE_ALL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tflite_vk.dtypes import DType
+from tflite_vk.ir.attributes import ReducerAttributes
+from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.ops.axes import read_axes, walk
+from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.operator import Operator
+from tflite_vk.ops.reduction import (
+    OP_CODES,
+    Reduction,
+    lower_integer_reduction,
+    lower_reduction,
+)
+from tflite_vk.ops.registry import register
+from tflite_vk.shape import Shape
+
+_NUMBERS = {DType.FLOAT32, DType.INT32}
+_DTYPES = {
+    "MEAN": {DType.FLOAT32},
+    "SUM": _NUMBERS,
+    "REDUCE_PROD": _NUMBERS,
+    "REDUCE_MAX": _NUMBERS,
+    "REDUCE_MIN": _NUMBERS,
+    "REDUCE_ANY": {DType.BOOL},
+    "REDUCE_ALL": {DType.BOOL},
+}
+
+
+@register
+class Reduce(Operator):
+    """All reductions."""
+
+    versions = {
+        "MEAN": 3,
+        "SUM": 2,
+        "REDUCE_PROD": 2,
+        "REDUCE_MAX": 3,
+        "REDUCE_MIN": 3,
+        "REDUCE_ANY": 1,
+        "REDUCE_ALL": 1,
+    }
+    dtypes = frozenset({DType.FLOAT32, DType.INT32, DType.BOOL})
+    ends_in_epilogue = True
+    notes = "constant axes: any number of them, negative and repeated ones included"
+
+    def check(self, node: Node, graph: Graph) -> str | None:
+        source, output = graph.input(node, 0), graph.output(node)
+        if source.is_const:
+            return "its input is a constant"
+        if source.dtype is not output.dtype:
+            return f"{source.dtype.name} to {output.dtype.name} (supported: the same type)"
+        if source.dtype not in _DTYPES[node.op]:
+            names = ", ".join(sorted(t.name for t in _DTYPES[node.op]))
+            return f"its input is {source.dtype.name} (supported: {names})"
+        return None
+
+    def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
+        assert isinstance(node.attributes, ReducerAttributes)
+        shape = graph.input(node, 0).shape
+        axes = read_axes(graph.input(node, 1), len(shape))
+        if axes is None:
+            return None
+        if node.attributes.keep_dims:
+            return [tuple(1 if i in axes else d for i, d in enumerate(shape))]
+        return [tuple(d for i, d in enumerate(shape) if i not in axes)]
+
+    def lower(self, node: Node, ctx: LoweringContext) -> None:
+        source, output = ctx.graph.input(node, 0), ctx.graph.output(node)
+        axes = read_axes(ctx.graph.input(node, 1), source.rank)
+        assert axes is not None
+        elements = 1
+        for axis in axes:
+            elements *= source.shape[axis]
+        reduction = Reduction(
+            op=OP_CODES[node.op],
+            plan=walk(source.shape, axes),
+            result=output.shape,
+            scale=1.0 / elements if node.op == "MEAN" and elements else 1.0,
+        )
+        buffers = ctx.buffer(source.id), ctx.buffer(output.id)
+        if source.dtype is DType.FLOAT32:
+            lower_reduction(ctx, node, reduction, *buffers)
+            return
+        shader = "reduce_i32" if source.dtype is DType.INT32 else "reduce_u32"
+        lower_integer_reduction(ctx, node, shader, reduction, *buffers)
