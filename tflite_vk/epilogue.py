@@ -17,6 +17,7 @@ from tflite_vk.program import float_word
 from tflite_vk.shape import Shape, inner, pad_rank, rows
 
 MAX_STEPS = 8
+LIGHT_STEPS = 4
 MAX_OPERANDS = 3
 MAX_IMMEDIATES = 4
 
@@ -59,6 +60,32 @@ BINARY_CODES = {
     "PRELU": 42,
     "ATAN2": 43,
 }
+LIGHT_OPS = frozenset(
+    {
+        "RELU",
+        "RELU6",
+        "RELU_N1_TO_1",
+        "RELU_0_TO_1",
+        "LOGISTIC",
+        "HARD_SWISH",
+        "ABS",
+        "NEG",
+        "SQUARE",
+        "SQRT",
+        "RSQRT",
+        "LEAKY_RELU",
+        "PRELU",
+        "ADD",
+        "SUB",
+        "MUL",
+        "DIV",
+        "MINIMUM",
+        "MAXIMUM",
+        "SQUARED_DIFFERENCE",
+    }
+)
+"""What the plain build of a kernel has; any other step, or a fifth one, takes the `_full` build."""
+
 MODE_CODES = {"full": 1, "channel": 2, "scalar": 3, "row": 4, "immediate": 5}
 
 ACTIVATION_STEPS: Mapping[Activation, str] = {
@@ -79,11 +106,13 @@ class Epilogue:
         spec: MAX_STEPS step words, specialization constants 3 to 10.
         immediates: MAX_IMMEDIATES push constant words.
         operands: tensor ids to bind, at most MAX_OPERANDS.
+        is_light: the plain build of the kernel has all it needs.
     """
 
     spec: tuple[int, ...]
     immediates: tuple[int, ...]
     operands: tuple[int, ...]
+    is_light: bool
 
 
 def operand_mode(operand: Shape, result: Shape) -> str | None:
@@ -184,4 +213,5 @@ def build_epilogue(
         spec=(*words, *[0] * (MAX_STEPS - len(words))),
         immediates=(*packer.immediates, *[0] * (MAX_IMMEDIATES - len(packer.immediates))),
         operands=tuple(packer.operands),
+        is_light=len(steps) <= LIGHT_STEPS and all(s.op in LIGHT_OPS for s in steps),
     )

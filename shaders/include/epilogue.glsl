@@ -1,5 +1,9 @@
-// The epilogue every compute kernel ends in: up to eight fused elementwise operators, held in
-// specialization constants so that the driver folds the switch (docs/architecture.md, "Fusion").
+// The epilogue every compute kernel ends in: fused elementwise operators, held in specialization
+// constants so that the driver folds the switch (docs/architecture.md, "Fusion").
+//
+// A driver still reads the whole switch once for each step before it folds: on lavapipe that takes
+// 140 ms of a convolution's pipeline. So each kernel is built twice (tools/build_shaders.py): with
+// four steps of the common, cheap operators, 30 ms; and with EPILOGUE_FULL, eight steps of all.
 //
 // A kernel defines EPILOGUE_BINDING, the first of three operand bindings, puts EPILOGUE_PUSH first
 // in its push constants, and calls `epilogue` on each group of four lanes it computed.
@@ -76,16 +80,17 @@ vec4 unary(uint op, vec4 x) {
     case OP_RELU6: return clamp_high(clamp_low(x, 0.0), 6.0);
     case OP_RELU_N1_TO_1: return clamp_high(clamp_low(x, -1.0), 1.0);
     case OP_RELU_0_TO_1: return clamp_high(clamp_low(x, 0.0), 1.0);
-    case OP_TANH: return tflite_tanh(x);
     case OP_LOGISTIC: return logistic(x);
     case OP_HARD_SWISH: return hard_swish(x);
     case OP_ABS: return abs(x);
     case OP_NEG: return -x;
-    case OP_EXP: return tflite_exp(x);
-    case OP_LOG: return log(x);
     case OP_SQRT: return sqrt(x);
     case OP_RSQRT: return 1.0 / sqrt(x);
     case OP_SQUARE: return x * x;
+#ifdef EPILOGUE_FULL
+    case OP_TANH: return tflite_tanh(x);
+    case OP_EXP: return tflite_exp(x);
+    case OP_LOG: return log(x);
     case OP_SIN: return tflite_sin(x);
     case OP_COS: return tflite_cos(x);
     case OP_FLOOR: return floor(x);
@@ -95,6 +100,7 @@ vec4 unary(uint op, vec4 x) {
     case OP_ELU: return elu(x);
     case OP_GELU: return gelu(x);
     case OP_GELU_TANH: return gelu_tanh(x);
+#endif
     }
     return x;
 }
@@ -107,12 +113,14 @@ vec4 binary(uint op, vec4 x, vec4 y) {
     case OP_DIV: return x / y;
     case OP_MINIMUM: return mix(x, y, lessThan(y, x));
     case OP_MAXIMUM: return mix(x, y, greaterThan(y, x));
-    case OP_POW: return tflite_pow(x, y);
     case OP_SQUARED_DIFFERENCE: return (x - y) * (x - y);
+    case OP_PRELU: return mix(x, x * y, lessThan(x, vec4(0.0)));
+#ifdef EPILOGUE_FULL
+    case OP_POW: return tflite_pow(x, y);
     case OP_FLOOR_DIV: return floor(x / y);
     case OP_FLOOR_MOD: return floor_mod(x, y);
-    case OP_PRELU: return mix(x, x * y, lessThan(x, vec4(0.0)));
     case OP_ATAN2: return atan(x, y);
+#endif
     }
     return x;
 }
@@ -151,10 +159,12 @@ vec4 epilogue(vec4 x, uint index, uint row, uint group, vec4 immediates) {
     x = epilogue_step(STEP1, x, index, row, group, immediates);
     x = epilogue_step(STEP2, x, index, row, group, immediates);
     x = epilogue_step(STEP3, x, index, row, group, immediates);
+#ifdef EPILOGUE_FULL
     x = epilogue_step(STEP4, x, index, row, group, immediates);
     x = epilogue_step(STEP5, x, index, row, group, immediates);
     x = epilogue_step(STEP6, x, index, row, group, immediates);
     x = epilogue_step(STEP7, x, index, row, group, immediates);
+#endif
     return x;
 }
 

@@ -17,7 +17,6 @@ from tflite_vk.layout import Storage, pack, storage_of, words_for
 from tflite_vk.ops.launch import Groups, flat_groups, flat_local
 from tflite_vk.program import Binding, Buffer, BufferKind, Dispatch, Kernel, Words
 from tflite_vk.shader_library import shader_info
-from tflite_vk.shape import Shape
 
 
 @dataclass
@@ -67,7 +66,9 @@ class LoweringContext:
         """
         storage = storage_of(tensor.dtype, half=self.half)
         if storage is None:
-            raise ShaderError(f"tensor {tensor.id} {tensor.name!r}: no storage for {tensor.dtype.name}")
+            raise ShaderError(
+                f"tensor {tensor.id} {tensor.name!r}: no storage for {tensor.dtype.name}"
+            )
         return storage
 
     def buffer(self, tensor_id: int) -> int:
@@ -142,7 +143,9 @@ class LoweringContext:
         """
         access = shader_info(shader).access
         if len(access) != len(bindings):
-            raise ShaderError(f"shader {shader} has {len(access)} bindings, {node.op} gives {len(bindings)}")
+            raise ShaderError(
+                f"shader {shader} has {len(access)} bindings, {node.op} gives {len(bindings)}"
+            )
         names = "+".join((node.op, *(s.op for s in node.steps)))
         self.dispatches.append(
             Dispatch(
@@ -168,13 +171,14 @@ class LoweringContext:
         spec: Sequence[int] = (),
         push: Sequence[int] = (),
         flops: int = 0,
-        result: Shape | None = None,
+        needs_full: bool = False,
     ) -> None:
         """Add a dispatch of a kernel that ends in the epilogue, with the node's fused steps.
 
         Args:
             node: the node; its steps go into the epilogue.
-            shader: name of the float32 variant; the float16 one is chosen by itself.
+            shader: name of the plain float32 build; the float16 and the `_full` ones are chosen
+                by themselves.
             inputs: buffers bound before the output.
             output: buffer of the output, bound behind the inputs.
             local: local size.
@@ -182,17 +186,19 @@ class LoweringContext:
             spec: the kernel's own specialization constants, ids 11 and up.
             push: the kernel's own push words, behind the immediates.
             flops: operations, for the profiler.
-            result: shape the steps see; the shape of output 0 where None.
+            needs_full: the kernel itself uses an operator beyond epilogue.LIGHT_OPS.
         """
-        shape = self.graph.output(node).shape if result is None else result
+        shape = self.graph.output(node).shape
         packed = build_epilogue(node.steps, shape, self.graph.tensors)
         if packed is None:
-            raise ShaderError(f"{node.op} #{node.index}: its {len(node.steps)} fused steps don't fit a kernel")
+            raise ShaderError(
+                f"{node.op} #{node.index}: its {len(node.steps)} fused steps don't fit a kernel"
+            )
         operands = [self.buffer(t) for t in packed.operands]
         operands += [self.unused()] * (3 - len(operands))
         self.dispatch(
             node,
-            self.variant(shader),
+            self.variant(shader, is_full=needs_full or not packed.is_light),
             [*inputs, output, *operands],
             groups=groups,
             spec=(*local, *packed.spec, *spec),
@@ -211,12 +217,22 @@ class LoweringContext:
         spec: Sequence[int] = (),
         push: Sequence[int] = (),
         flops: int = 0,
+        needs_full: bool = False,
     ) -> None:
         """`compute` with one invocation for each of `invocations` flat indices."""
         local = flat_local(self.limits)
         groups = flat_groups(invocations, local, self.limits)
         self.compute(
-            node, shader, inputs, output, local=local, groups=groups, spec=spec, push=push, flops=flops
+            node,
+            shader,
+            inputs,
+            output,
+            local=local,
+            groups=groups,
+            spec=spec,
+            push=push,
+            flops=flops,
+            needs_full=needs_full,
         )
 
     def dispatch_flat(
@@ -237,9 +253,10 @@ class LoweringContext:
             node, shader, bindings, groups=groups, spec=(*local, *spec), push=push, flops=flops
         )
 
-    def variant(self, shader: str) -> str:
-        """Name of the shader's variant for the storage of activations."""
-        return f"{shader}_f16" if self.half else shader
+    def variant(self, shader: str, *, is_full: bool = False) -> str:
+        """Name of a shader's build for the storage of activations and the size of the epilogue."""
+        name = f"{shader}_f16" if self.half else shader
+        return f"{name}_full" if is_full else name
 
     def finish(self) -> tuple[tuple[Buffer, ...], tuple[Dispatch, ...]]:
         """Buffers and dispatches of the program."""

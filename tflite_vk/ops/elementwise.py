@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tflite_vk.epilogue import BINARY_CODES
+from tflite_vk.epilogue import BINARY_CODES, LIGHT_OPS
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.operator import Operator
@@ -164,4 +164,5 @@ class Binary(Operator):
                 splat,
             ),
             flops=output.num_elements,
+            needs_full=node.op not in LIGHT_OPS,
         )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import tflite_vk.ops
 from tflite_vk.device_info import DeviceLimits
 from tflite_vk.dtypes import DType
 from tflite_vk.epilogue import ACTIVATION_STEPS
 from tflite_vk.ir.attributes import ActivationAttributes, UnreadAttributes
-from tflite_vk.ir.graph import Graph, Node, Tensor
+from tflite_vk.ir.graph import NO_TENSOR, Graph, Node, Tensor
 from tflite_vk.layout import storage_of, words_for
 from tflite_vk.ops.operator import Operator
 from tflite_vk.shape import Shape
@@ -69,29 +69,40 @@ def infer_shapes(node: Node, graph: Graph) -> list[Shape] | None:
     return None if shapes is None else [tuple(s) for s in shapes]
 
 
-def _describe(tensor: Tensor) -> str:
-    return f"tensor {tensor.id} {tensor.name!r}"
-
-
-def _check_tensor(tensor: Tensor, operator: Operator, limits: DeviceLimits) -> str | None:
+def _check_tensor(
+    role: str, tensor: Tensor, operator: Operator, limits: DeviceLimits
+) -> str | None:
+    # Reasons name the role, not the tensor: a report then shows equal reasons once.
     if tensor.is_dynamic or any(d < 0 for d in tensor.shape):
-        return f"{_describe(tensor)} has a shape known only while running"
+        return f"{role} has a shape known only while running"
     if tensor.rank > MAX_RANK:
-        return f"{_describe(tensor)} has rank {tensor.rank} (supported: up to {MAX_RANK})"
+        return f"{role} has rank {tensor.rank} (supported: up to {MAX_RANK})"
     if tensor.is_const:
         return None
     if tensor.dtype not in operator.dtypes:
         names = ", ".join(sorted(t.name for t in operator.dtypes))
-        return f"{_describe(tensor)} is {tensor.dtype.name} (supported: {names})"
+        return f"{role} is {tensor.dtype.name} (supported: {names})"
     storage = storage_of(tensor.dtype)
     if storage is not None:
         num_bytes = 4 * words_for(tensor.shape, storage)
         if num_bytes > limits.max_storage_buffer_bytes:
             return (
-                f"{_describe(tensor)} takes {num_bytes} bytes, the device binds at most "
+                f"{role} takes {num_bytes} bytes, the device binds at most "
                 f"{limits.max_storage_buffer_bytes} (maxStorageBufferRange)"
             )
     return None
+
+
+def _roles(node: Node) -> Iterator[tuple[str, int]]:
+    """What each tensor of a node is to it."""
+    for position, tensor in enumerate(node.inputs):
+        if tensor != NO_TENSOR:
+            yield f"input {position}", tensor
+    for step in node.steps:
+        if step.operand is not None:
+            yield f"operand of {step.op}", step.operand
+    for position, tensor in enumerate(node.outputs):
+        yield f"output {position}", tensor
 
 
 def _check_activation(node: Node) -> str | None:
@@ -130,8 +141,8 @@ def unsupported_reason(
     if isinstance(node.attributes, UnreadAttributes):
         return "its options are not understood"
     checks: list[Callable[[], str | None]] = [
-        functools.partial(_check_tensor, graph.tensors[t], operator, limits or _ANY_LIMITS)
-        for t in (*node.reads, *node.outputs)
+        functools.partial(_check_tensor, role, graph.tensors[t], operator, limits or _ANY_LIMITS)
+        for role, t in _roles(node)
     ]
     checks += [
         functools.partial(_check_activation, node),

@@ -162,9 +162,7 @@ class KomputeExecutable:
 
     def _upload_constants(self) -> None:
         """Send constants, states and guards once."""
-        tensors = [
-            t for t in self._tensors if t.tensor_type() == self._kp.TensorTypes.device
-        ]
+        tensors = [t for t in self._tensors if t.tensor_type() == self._kp.TensorTypes.device]
         if tensors:
             self._manager.sequence().record(self._kp.OpTensorSyncDevice(tensors)).eval()
 
@@ -188,7 +186,9 @@ class KomputeExecutable:
             for recording in self._sequences:
                 recording.sequence.eval()
         except RuntimeError as error:
-            raise DeviceError(f"the device failed while running {self._program.name!r}: {error}") from error
+            raise DeviceError(
+                f"the device failed while running {self._program.name!r}: {error}"
+            ) from error
 
     def reset_states(self) -> None:
         self._check_open()
@@ -253,20 +253,25 @@ class KomputeDevice:
         """
         self.info = info
         self.kp = load_kp()
-        self._is_strict = (
-            os.environ.get(STRICT_VARIABLE) == "1" if is_strict is None else is_strict
-        )
+        self._is_strict = os.environ.get(STRICT_VARIABLE) == "1" if is_strict is None else is_strict
         try:
             self.manager = self.kp.Manager(info.index)
         except RuntimeError as error:
-            raise DeviceError(f"Kompute can't open device {info.index} {info.name!r}: {error}") from error
+            raise DeviceError(
+                f"Kompute can't open device {info.index} {info.name!r}: {error}"
+            ) from error
         self._self_test()
 
     def compile(
         self, program: Program, plan: MemoryPlan, *, profiling: bool = False, guard_words: int = 0
     ) -> KomputeExecutable:
         return KomputeExecutable(
-            self, program, plan, profiling=profiling, guard_words=guard_words, is_strict=self._is_strict
+            self,
+            program,
+            plan,
+            profiling=profiling,
+            guard_words=guard_words,
+            is_strict=self._is_strict,
         )
 
     def close(self) -> None:
