@@ -155,6 +155,9 @@ _ENUMS: dict[str, tuple[str | None, ...]] = {
 """Attribute fields that are strings for us and numbers in C, in C's numbering."""
 
 
+_NO_TYPE = 0
+
+
 def read_builtin_data(op: str, address: int | None) -> ir.Attributes:
     """The attributes of a builtin operator from its parameter structure.
 
@@ -177,6 +180,8 @@ def read_builtin_data(op: str, address: int | None) -> ir.Attributes:
     for field in dataclasses.fields(table.attributes):
         if not hasattr(data, field.name):
             continue  # a class serves several structures, such as ADD's and MUL's
+        if field.name in DTYPES and getattr(data, field.name) == _NO_TYPE:
+            continue  # the file has no options table; kernels go by their tensors
         value = _read_field(field.name, data)
         if isinstance(value, ir.UnreadAttributes):
             return value

@@ -192,7 +192,6 @@ def _read_node(address: int, index: int) -> tuple[Node, str | None]:
             attributes=attributes,
             version=registration.version,
             is_custom=is_custom,
-            sources=(index,),
         ),
         reason,
     )
