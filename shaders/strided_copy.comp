@@ -1,0 +1,69 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Every element of y from a place in x that is linear in its coordinates: SLICE, SPLIT, TRANSPOSE,
+// REVERSE_V2, BROADCAST_TO and the like (tflite_vk/ops/strided_copy.py makes the numbers).
+//
+// Strides count groups of four lanes in mode GROUPS, elements otherwise; they may be negative or
+// zero. The dimensions of y are merged as far as its strides allow, so most copies have one or two.
+
+#include "dispatch.glsl"
+#include "lanes.glsl"
+
+layout(constant_id = 3) const uint MODE = 0u;
+const uint GROUPS = 0u;  // whole groups: lanes lie the same way on both sides
+const uint LANES = 1u;   // lane by lane
+const uint SPLAT = 2u;   // one element for all lanes of a row
+const uint BLOCKS = 3u;  // lane by lane, a row of y holding blocks of blocks: SPACE_TO_DEPTH
+
+LANES_IN(0, x);
+LANES_OUT(1, y);
+
+layout(push_constant) uniform Push {
+    uint num_groups;
+    uint groups_per_row;
+    uint lanes_per_row;  // those that hold elements
+    uint num_dims;       // of dims and strides in use, the outermost first
+    uint dims[5];
+    int strides[5];
+    int base;
+    int lane_stride;
+    uint block;          // lanes in a block, and what a step between blocks is
+    int block_stride;
+    uint blocks;         // blocks in a block of blocks, and what a step between those is
+    int blocks_stride;
+} p;
+
+int lane_offset(uint lane) {
+    if (MODE != BLOCKS) return int(lane) * p.lane_stride;
+    uint block = lane / p.block;
+    uint outer = block / p.blocks;
+    return int(lane - block * p.block) * p.lane_stride + int(block - outer * p.blocks) * p.block_stride +
+           int(outer) * p.blocks_stride;
+}
+
+void main() {
+    uint i = flat_index();
+    if (i >= p.num_groups) return;
+    uint rest = i / p.groups_per_row;
+    uint group = i - rest * p.groups_per_row;
+    int offset = p.base;
+    for (uint d = p.num_dims; d-- > 1u;) {
+        uint quotient = rest / p.dims[d];
+        offset += int(rest - quotient * p.dims[d]) * p.strides[d];
+        rest = quotient;
+    }
+    offset += int(rest) * p.strides[0];
+    if (MODE == GROUPS) {
+        y.data[i] = x.data[offset + int(group)];
+    } else if (MODE == SPLAT) {
+        STORE_LANES(y, i, uvec4(LOAD_LANE(x, uint(offset))));
+    } else {
+        uvec4 v;
+        for (uint k = 0u; k < 4u; ++k) {
+            // Lanes past the row's end repeat its last element.
+            uint lane = min(group * 4u + k, p.lanes_per_row - 1u);
+            v[k] = LOAD_LANE(x, uint(offset + lane_offset(lane)));
+        }
+        STORE_LANES(y, i, v);
+    }
+}

@@ -1,0 +1,73 @@
+"""TRANSPOSE: dimensions in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.moving import MOVED, check_data_types, expect_inputs, input_ints
+from tflite_vk.ops.operator import Operator
+from tflite_vk.ops.registry import register
+from tflite_vk.ops.strided_copy import rows_view, strided_copy
+from tflite_vk.shape import Shape, is_layout_preserving, normalize_axis, strides
+
+
+def _permutation(node: Node, graph: Graph) -> tuple[int, ...] | None:
+    """For each dimension of the output, the one of the input it is; None where not known.
+
+    Raises:
+        ValueError: it is no permutation of the input's dimensions.
+    """
+    given = input_ints(node, graph, 1)
+    if given is None:
+        return None
+    rank = graph.input(node, 0).rank
+    order = [normalize_axis(axis, rank) for axis in given]
+    if sorted(-1 if axis is None else axis for axis in order) != list(range(rank)):
+        raise ValueError(f"{list(given)} is no permutation of the input's {rank} dimensions")
+    return tuple(axis for axis in order if axis is not None)
+
+
+@register
+class Transpose(Operator):
+    """Dimensions in another order."""
+
+    versions = {"TRANSPOSE": 7}
+    dtypes = MOVED
+    notes = "the permutation must be a constant; no dispatch where only dimensions of 1 move"
+
+    def check(self, node: Node, graph: Graph) -> str | None:
+        return check_data_types(node, graph, [0])
+
+    def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
+        expect_inputs(node, 2)
+        order = _permutation(node, graph)
+        source = graph.input(node, 0).shape
+        return None if order is None else [tuple(source[axis] for axis in order)]
+
+    def is_alias(self, node: Node, graph: Graph) -> bool:
+        source = graph.input(node, 0)
+        order = _permutation(node, graph)
+        assert order is not None
+        moved = [axis for axis in order if source.shape[axis] != 1]
+        return (
+            moved == sorted(moved)
+            and not source.is_variable
+            and is_layout_preserving(source.shape, graph.output(node).shape)
+        )
+
+    def lower(self, node: Node, ctx: LoweringContext) -> None:
+        source, target = ctx.graph.input(node, 0), ctx.graph.output(node)
+        order = _permutation(node, ctx.graph)
+        assert order is not None
+        steps = strides(source.shape)
+        strided_copy(
+            ctx,
+            node,
+            ctx.buffer(source.id),
+            ctx.buffer(target.id),
+            target.shape,
+            rows_view(target.shape, [steps[axis] for axis in order]),
+            ctx.storage(target),
+        )
