@@ -1,0 +1,66 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Up to four inputs side by side in the rows of y: CONCATENATION, and PACK.
+//
+// A "row" is all that one step of the dimensions before the axis holds. Where every input's piece of
+// a row is whole groups the kernel moves groups, otherwise lanes: then inputs meet inside a group,
+// and a dispatch for other inputs of the same node may own its other lanes.
+
+#include "dispatch.glsl"
+#include "lanes.glsl"
+
+// 1: offsets and strides below count lanes; 0: groups of four.
+layout(constant_id = 3) const uint LANES = 0u;
+
+LANES_IN(0, a);
+LANES_IN(1, b);
+LANES_IN(2, c);
+LANES_IN(3, d);
+LANES_PART(4, y);
+
+layout(push_constant) uniform Push {
+    uint num_groups;       // groups of y that this dispatch touches
+    uint groups_per_row;   // of those in each row
+    uint first_group;      // where they begin in each row
+    uint y_groups;         // groups in a whole row of y
+    uint starts[5];        // where each input begins in a row, and where the last one ends
+    uint end;              // lanes from here on are not written; past starts[4] they are padding
+    uint strides[4];       // from row to row of each input
+    uint row_inner;        // PACK behind the last axis: rows of y per row of an input, otherwise 1
+} p;
+
+uint lane_of(uint at, uint row) {
+    uint outer = row / p.row_inner;
+    uint inner = row - outer * p.row_inner;
+    if (at < p.starts[1]) return LOAD_LANE(a, outer * p.strides[0] + inner + at - p.starts[0]);
+    if (at < p.starts[2]) return LOAD_LANE(b, outer * p.strides[1] + inner + at - p.starts[1]);
+    if (at < p.starts[3]) return LOAD_LANE(c, outer * p.strides[2] + inner + at - p.starts[2]);
+    return LOAD_LANE(d, outer * p.strides[3] + inner + at - p.starts[3]);
+}
+
+void main() {
+    uint i = flat_index();
+    if (i >= p.num_groups) return;
+    uint row = i / p.groups_per_row;
+    uint group = i - row * p.groups_per_row + p.first_group;
+    uint target = row * p.y_groups + group;
+    if (LANES == 0u) {
+        GROUP v;
+        if (group < p.starts[1]) v = a.data[row * p.strides[0] + group - p.starts[0]];
+        else if (group < p.starts[2]) v = b.data[row * p.strides[1] + group - p.starts[1]];
+        else if (group < p.starts[3]) v = c.data[row * p.strides[2] + group - p.starts[2]];
+        else v = d.data[row * p.strides[3] + group - p.starts[3]];
+        y.data[target] = v;
+        return;
+    }
+    uint lane = group * 4u;
+    uvec4 v;
+    for (uint k = 0u; k < 4u; ++k) v[k] = lane_of(clamp(lane + k, p.starts[0], p.starts[4] - 1u), row);
+    if (lane >= p.starts[0] && lane + 4u <= p.end) {
+        STORE_LANES(y, target, v);
+        return;
+    }
+    for (uint k = 0u; k < 4u; ++k) {
+        if (lane + k >= p.starts[0] && lane + k < p.end) { STORE_LANE(y, target, k, v[k]); }
+    }
+}
