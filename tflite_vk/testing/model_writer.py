@@ -3,7 +3,7 @@
 w = ModelWriter()
 x = w.input((1, 8, 8, 3))
 k = w.const(kernel)                      # [O, H, W, I]
-y = w.op("CONV_2D", [x, k, None], [(1, 8, 8, 4)], Conv2DAttributes(stride_w=1))
+y = w.op("CONV_2D", [x, k], [(1, 8, 8, 4)], Conv2DAttributes(stride_w=1))
 w.output(y)
 data = w.build()
 """
