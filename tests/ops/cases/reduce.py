@@ -72,6 +72,19 @@ def _nan(rng: np.random.Generator) -> dict[int, Array]:
     return {0: x}
 
 
+def _layer_norm(w: ModelWriter, shape: tuple[int, ...]) -> None:
+    """MEAN, SQUARED_DIFFERENCE, MEAN, ADD 1e-5, RSQRT, MUL: C = 1 in the middle."""
+    x = w.input(shape)
+    one = (*shape[:-1], 1)
+    axis = w.const(np.array([-1], np.int32))
+    keep = ReducerAttributes(keep_dims=True)
+    mean = w.op("MEAN", [x, axis], [one], keep)
+    centred = w.op("SUB", [x, mean], [shape])
+    variance = w.op("MEAN", [w.op("SQUARE", [centred], [shape]), axis], [one], keep)
+    safe = w.op("ADD", [variance, w.const(np.float32(1e-5))], [one])
+    w.output(w.op("MUL", [centred, w.op("RSQRT", [safe], [one])], [shape]))
+
+
 CASES = [_case("SUM", (2, 3, 5, 7), axes, keep) for axes in _all_axes(4) for keep in (False, True)]
 CASES += [_case("REDUCE_MAX", (3, 37, 5), axes) for axes in _all_axes(3)]
 CASES += [
@@ -175,16 +188,3 @@ CASES += [
         declined="depends on run-time values",
     )
 ]
-
-
-def _layer_norm(w: ModelWriter, shape: tuple[int, ...]) -> None:
-    """MEAN, SQUARED_DIFFERENCE, MEAN, ADD 1e-5, RSQRT, MUL: C = 1 in the middle."""
-    x = w.input(shape)
-    one = (*shape[:-1], 1)
-    axis = w.const(np.array([-1], np.int32))
-    keep = ReducerAttributes(keep_dims=True)
-    mean = w.op("MEAN", [x, axis], [one], keep)
-    centred = w.op("SUB", [x, mean], [shape])
-    variance = w.op("MEAN", [w.op("SQUARE", [centred], [shape]), axis], [one], keep)
-    safe = w.op("ADD", [variance, w.const(np.float32(1e-5))], [one])
-    w.output(w.op("MUL", [centred, w.op("RSQRT", [safe], [one])], [shape]))
