@@ -144,13 +144,22 @@ def _init_kernel(context: int, buffer: int, length: int) -> int:
     return _guard(context, "Vulkan delegate Init", run, INIT_FAILED)
 
 
-def _free_kernel(context: int, handle: int) -> None:
+def _free_kernel(
+    context: int,
+    handle: int,
+    kernels: dict[int, KernelCallbacks] = _kernels,
+    lock: threading.RLock = _lock,
+) -> None:
+    # Runs while Python exits, too, when this module's names are gone: hence the defaults, and no
+    # helper that would have to be looked up.
     del context  # may be half destroyed
-    with contextlib.suppress(BaseException):  # C can't be told
-        with _lock:
-            kernel = _kernels.pop(handle, None)
+    try:
+        with lock:
+            kernel = kernels.pop(handle, None)
         if kernel is not None:
             kernel.free()
+    except BaseException:  # C can't be told
+        pass
 
 
 def _prepare_kernel(context: int, node: int) -> int:
