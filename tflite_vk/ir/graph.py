@@ -45,7 +45,8 @@ class Tensor:
         name: TFLite's name; may be empty, need not be unique.
         shape: static shape for this compile; dimensions >= 0.
         dtype: element type.
-        data: array of the constant's value in `shape`, None for a run-time value.
+        data: array of the constant's value in `shape`, None for a run-time value. A FLOAT32 constant
+            may be a float16 array, when the model stores it so.
         quantization: None where the tensor carries none.
         shape_signature: shape with -1 for dimensions the caller may change; None where all are fixed.
         is_variable: state kept between invokes.

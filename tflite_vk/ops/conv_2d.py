@@ -11,7 +11,13 @@ from tflite_vk.ir.attributes import Conv2DAttributes
 from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.conv_tile import choose_tile
-from tflite_vk.ops.conv_weights import bias_buffer, check_bias_size, check_weights, filter_buffer
+from tflite_vk.ops.conv_weights import (
+    bias_buffer,
+    check_bias_size,
+    check_weights,
+    filter_buffer,
+    filter_build,
+)
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.window import Window, check_window
@@ -43,17 +49,26 @@ class Product:
 
 
 def lower_product(
-    ctx: LoweringContext, node: Node, product: Product, source: int, weights: int, bias: int
+    ctx: LoweringContext, node: Node, product: Product, source: int, weights: Tensor, bias: int
 ) -> None:
-    """Add the dispatch of `conv_2d`."""
+    """Add the dispatch of `conv_2d`.
+
+    Args:
+        ctx: the program being made.
+        node: CONV_2D or FULLY_CONNECTED.
+        product: what to compute.
+        source: buffer of the input.
+        weights: filter [output, ..., input].
+        bias: buffer of the bias.
+    """
     output_groups = ceil_div(product.output_channels, LANES)
     outputs_per_group = output_groups // product.num_groups
     tile = choose_tile(product.num_pixels, output_groups, ctx.device, product.num_groups > 1)
     taps = product.kernel[0] * product.kernel[1]
     ctx.compute(
         node,
-        "conv_2d",
-        [source, weights, bias],
+        filter_build(ctx, "conv_2d", weights),
+        [source, filter_buffer(ctx, node, weights, taps), bias],
         ctx.buffer(node.outputs[0]),
         local=tile.local,
         groups=tile.groups,
@@ -156,7 +171,7 @@ class Conv2D(Operator):
             node,
             product,
             ctx.buffer(source.id),
-            filter_buffer(ctx, node, weights, kh * kw),
+            weights,
             bias_buffer(ctx, node, oc),
         )
 

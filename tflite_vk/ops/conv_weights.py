@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node, Tensor
-from tflite_vk.layout import pack
+from tflite_vk.layout import Storage, pack
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.shape import LANES, ceil_div, round_up
 
@@ -42,6 +42,17 @@ def bias_buffer(ctx: LoweringContext, node: Node, channels: int, bias_at: int = 
     return ctx.constant(pack(value.reshape(-1), "f32"), name)
 
 
+def filter_storage(ctx: LoweringContext, weights: Tensor) -> Storage:
+    """How a filter lies on the device: float16 where the model stores it so, or in fp16 mode."""
+    is_half = weights.data is not None and weights.data.dtype == np.float16
+    return "f16" if ctx.half or is_half else "f32"
+
+
+def filter_build(ctx: LoweringContext, shader: str, weights: Tensor) -> str:
+    """Name of a convolution shader's build for this filter; fp16 mode adds its own suffix."""
+    return f"{shader}_w16" if not ctx.half and filter_storage(ctx, weights) == "f16" else shader
+
+
 def pack_filter(value: Array) -> Array:
     """A filter [output, taps, input] as [tap][input, padded][output, padded], float32.
 
@@ -61,7 +72,7 @@ def filter_buffer(ctx: LoweringContext, node: Node, weights: Tensor, taps: int) 
     outputs, inputs = weights.shape[0], weights.shape[-1]
     if weights.data is not None:
         packed = pack_filter(np.asarray(weights.data, np.float32).reshape(outputs, taps, inputs))
-        return ctx.constant(pack(packed, "f16" if ctx.half else "f32"), weights.name)
+        return ctx.constant(pack(packed, filter_storage(ctx, weights)), weights.name)
     output_groups, input_groups = ceil_div(outputs, LANES), ceil_div(inputs, LANES)
     groups = taps * input_groups * LANES * output_groups
     words = groups * LANES // (2 if ctx.half else 1)

@@ -6,8 +6,15 @@ from collections.abc import Sequence
 
 from tflite_vk.ir.attributes import DepthwiseConv2DAttributes
 from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.layout import pack
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.conv_weights import bias_buffer, check_bias_size, check_weights
+from tflite_vk.ops.conv_weights import (
+    bias_buffer,
+    check_bias_size,
+    check_weights,
+    filter_build,
+    filter_storage,
+)
 from tflite_vk.ops.launch import shrink_local
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
@@ -72,7 +79,12 @@ class DepthwiseConv2D(Operator):
             int_word(Window(kw, a.stride_w, a.dilation_w_factor).pad_before(w, ow)),
         )
         # The plain tensor layout is the kernels' layout, so a run-time filter needs no packing.
-        inputs = [ctx.buffer(source.id), ctx.buffer(weights.id), bias_buffer(ctx, node, oc)]
+        filter_at = (
+            ctx.buffer(weights.id)
+            if weights.data is None
+            else ctx.constant(pack(weights.data, filter_storage(ctx, weights)), weights.name)
+        )
+        inputs = [ctx.buffer(source.id), filter_at, bias_buffer(ctx, node, oc)]
         target = ctx.buffer(output.id)
         flops = 2 * output.num_elements * kh * kw
         span = (_TILE - 1) * a.stride_w + (kw - 1) * a.dilation_w_factor + 1
@@ -85,19 +97,31 @@ class DepthwiseConv2D(Operator):
             z = ceil_div(rows, ctx.limits.max_workgroup_count[1])
             ctx.compute(
                 node,
-                "depthwise_conv_2d",
+                filter_build(ctx, "depthwise_conv_2d", weights),
                 inputs,
                 target,
                 local=(x, y, 1),
                 groups=(ceil_div(groups, x), ceil_div(rows, z), z),
                 spec=(_TILE, kw, a.stride_w, a.dilation_w_factor),
-                push=(tiles, per_row, groups, oh, ow, h, w, kh, a.stride_h, a.dilation_h_factor, *pad),
+                push=(
+                    tiles,
+                    per_row,
+                    groups,
+                    oh,
+                    ow,
+                    h,
+                    w,
+                    kh,
+                    a.stride_h,
+                    a.dilation_h_factor,
+                    *pad,
+                ),
                 flops=flops,
             )
             return
         ctx.compute_flat(
             node,
-            "depthwise_conv_2d_general",
+            filter_build(ctx, "depthwise_conv_2d_general", weights),
             inputs,
             target,
             invocations=num_vectors(output.shape),

@@ -8,7 +8,13 @@ from tflite_vk.ir.attributes import FullyConnectedAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.conv_2d import Product, lower_product
-from tflite_vk.ops.conv_weights import bias_buffer, check_bias_size, check_weights, filter_buffer
+from tflite_vk.ops.conv_weights import (
+    bias_buffer,
+    check_bias_size,
+    check_weights,
+    filter_buffer,
+    filter_build,
+)
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.repack import repack
@@ -47,7 +53,9 @@ class FullyConnected(Operator):
         check_bias_size(graph, node, outputs)
         if a.keep_num_dims:
             if not source or source[-1] != inputs:
-                raise ValueError(f"keep_num_dims needs rows of {inputs}, the input is {list(source)}")
+                raise ValueError(
+                    f"keep_num_dims needs rows of {inputs}, the input is {list(source)}"
+                )
             return [(*source[:-1], outputs)]
         return [(num_elements(source) // inputs, outputs)]
 
@@ -57,7 +65,6 @@ class FullyConnected(Operator):
         source = ctx.graph.input(node, 0)
         rows = source.num_elements // inputs
         x = repack(ctx, node, source, (rows, inputs))
-        w = filter_buffer(ctx, node, weights, 1)
         bias = bias_buffer(ctx, node, outputs)
         if rows >= _FEW_ROWS:
             product = Product(
@@ -72,7 +79,7 @@ class FullyConnected(Operator):
                 dilation=(1, 1),
                 pad=(0, 0),
             )
-            lower_product(ctx, node, product, x, w, bias)
+            lower_product(ctx, node, product, x, weights, bias)
             return
         output_groups, input_groups = ceil_div(outputs, LANES), ceil_div(inputs, LANES)
         local_x = 8 if ctx.device.is_software else 16
@@ -80,8 +87,8 @@ class FullyConnected(Operator):
         local_y = 1 if ctx.device.is_software or input_groups < 32 else 8
         ctx.compute(
             node,
-            "fully_connected",
-            [x, w, bias],
+            filter_build(ctx, "fully_connected", weights),
+            [x, filter_buffer(ctx, node, weights, 1), bias],
             ctx.buffer(node.outputs[0]),
             local=(local_x, local_y, 1),
             groups=(ceil_div(output_groups, local_x), rows, 1),

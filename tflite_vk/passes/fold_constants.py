@@ -18,12 +18,14 @@ Array = npt.NDArray[np.generic]
 
 
 def dequantize(tensor: Tensor) -> Array | None:
-    """The float32 values of a constant, None where its type has no such meaning."""
+    """The values of a constant as real numbers, None where its type has no such meaning.
+
+    float16 stays a float16 array: every value is the same float32, and kernels keep such weights
+    packed on the device.
+    """
     data = tensor.data
-    if data is None:
-        return None
-    if tensor.dtype is DType.FLOAT16:
-        return data.astype(np.float32)
+    if data is None or tensor.dtype is DType.FLOAT16:
+        return data
     q = tensor.quantization
     if q is None or tensor.dtype not in (DType.INT8, DType.UINT8, DType.INT16):
         return None
