@@ -69,6 +69,11 @@ class DType(enum.Enum):
         """True for the floating types a kernel computes in."""
         return self in (DType.FLOAT32, DType.FLOAT16)
 
+    @property
+    def is_quantized(self) -> bool:
+        """True for the types whose run-time values stand for reals by a scale and a zero point."""
+        return self in (DType.INT8, DType.UINT8, DType.INT16)
+
     @classmethod
     def from_tflite(cls, code: int) -> DType | None:
         """The type with this TfLiteType number, or None for one this version doesn't know."""

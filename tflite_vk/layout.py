@@ -12,11 +12,12 @@ from tflite_vk.dtypes import DType
 from tflite_vk.program import Words
 from tflite_vk.shape import LANES, inner, num_elements, padded_elements, rows, vectors_per_row
 
-Storage = Literal["f32", "f16", "i32", "u32"]
+Storage = Literal["f32", "f16", "i32", "u32", "i8", "u8", "i16"]
 """How the device keeps elements; names the type in shaders. BOOL is u32, 0 or 1."""
 
 STORAGE_NUMPY: dict[Storage, npt.DTypeLike] = {
     "f32": np.float32, "f16": np.float16, "i32": np.int32, "u32": np.uint32,
+    "i8": np.int8, "u8": np.uint8, "i16": np.int16,
 }  # fmt: skip
 
 _STORAGE_OF: dict[DType, Storage] = {
@@ -25,6 +26,9 @@ _STORAGE_OF: dict[DType, Storage] = {
     DType.INT32: "i32",
     DType.BOOL: "u32",
     DType.UINT32: "u32",
+    DType.INT8: "i8",
+    DType.UINT8: "u8",
+    DType.INT16: "i16",
 }
 
 FLOAT16_MAX = 65504.0

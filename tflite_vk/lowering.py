@@ -56,7 +56,7 @@ def lower(
     for node in graph.nodes:
         if all(num_elements(graph.tensors[t].shape) == 0 for t in node.outputs):
             continue
-        operator = registry.find(node)
+        operator = registry.find(node, graph)
         assert operator is not None, node.op
         if operator.is_alias(node, graph):
             ctx.alias(node.outputs[0], node.inputs[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 FLOAT = frozenset({DType.FLOAT32})
 
+Kind = Literal["plain", "quantized", "hybrid"]
+"""Which nodes of an operator's name a family serves: "quantized" those that read or write int8,
+uint8 or int16 while running, "hybrid" float ones with a quantized constant, "plain" the others, and
+those of the other kinds that have no family of their own."""
+
 
 class Operator(ABC):
     """A family of operators that share their checks and their lowering.
@@ -23,6 +28,7 @@ class Operator(ABC):
         versions: TFLite name of each operator, and the newest version that is understood.
         dtypes: element types its run-time tensors may have.
         custom: True where the names are custom operators'.
+        kind: which nodes of these names it serves.
         ends_in_epilogue: its kernel applies fused steps to output 0.
         notes: constraints, one sentence, for the generated docs/ops.md.
     """
@@ -30,6 +36,7 @@ class Operator(ABC):
     versions: ClassVar[Mapping[str, int]]
     dtypes: ClassVar[frozenset[DType]] = FLOAT
     custom: ClassVar[bool] = False
+    kind: ClassVar[Kind] = "plain"
     ends_in_epilogue: ClassVar[bool] = False
     notes: ClassVar[str] = ""
 

@@ -14,23 +14,26 @@ from tflite_vk.epilogue import ACTIVATION_STEPS
 from tflite_vk.ir.attributes import ActivationAttributes, UnreadAttributes
 from tflite_vk.ir.graph import NO_TENSOR, Graph, Node, Tensor
 from tflite_vk.layout import storage_of, words_for
-from tflite_vk.ops.operator import Operator
+from tflite_vk.ops.operator import Kind, Operator
 from tflite_vk.shape import Shape
 
 MAX_RANK = 6
 
-_OPERATORS: dict[tuple[str, bool], Operator] = {}
+Key = tuple[str, bool, Kind]
+"""Name, is custom, kind of nodes."""
+
+_OPERATORS: dict[Key, Operator] = {}
 
 
 def register(cls: type[Operator]) -> type[Operator]:
     """Class decorator: add an operator family to the table.
 
     Raises:
-        ValueError: an operator name is registered twice.
+        ValueError: an operator name is registered twice for one kind of nodes.
     """
     operator = cls()
     for name in cls.versions:
-        key = (name, cls.custom)
+        key = (name, cls.custom, cls.kind)
         if key in _OPERATORS:
             raise ValueError(f"operator {name} is registered by {cls.__name__} and another family")
         _OPERATORS[key] = operator
@@ -38,21 +41,33 @@ def register(cls: type[Operator]) -> type[Operator]:
 
 
 @functools.cache
-def operators() -> Mapping[tuple[str, bool], Operator]:
-    """Every operator by (name, is custom). Imports each module of tflite_vk.ops once."""
-    for module in sorted(m.name for m in pkgutil.iter_modules(tflite_vk.ops.__path__)):
-        importlib.import_module(f"tflite_vk.ops.{module}")
+def operators() -> Mapping[Key, Operator]:
+    """Every operator family by (name, is custom, kind). Imports each module of tflite_vk.ops once."""
+    for module in pkgutil.walk_packages(tflite_vk.ops.__path__, "tflite_vk.ops."):
+        importlib.import_module(module.name)
     return _OPERATORS
 
 
-def find(node: Node) -> Operator | None:
+def kind_of(node: Node, graph: Graph) -> Kind:
+    """Which kind of family a node asks for first."""
+    tensors = [graph.tensors[t] for t in (*node.inputs, *node.outputs) if t != NO_TENSOR]
+    if any(t.dtype.is_quantized for t in tensors if not t.is_const):
+        return "quantized"
+    if any(t.dtype.is_quantized or t.dtype is DType.INT4 for t in tensors):
+        return "hybrid"
+    return "plain"
+
+
+def find(node: Node, graph: Graph) -> Operator | None:
     """The family of a node, None where there is none."""
-    return operators().get((node.op, node.is_custom))
+    table = operators()
+    special = table.get((node.op, node.is_custom, kind_of(node, graph)))
+    return special or table.get((node.op, node.is_custom, "plain"))
 
 
 def ends_in_epilogue(node: Node, graph: Graph) -> bool:
     """True for a node whose kernel applies fused steps to output 0."""
-    operator = find(node)
+    operator = find(node, graph)
     if operator is None or not operator.ends_in_epilogue or operator.is_alias(node, graph):
         return False
     return graph.output(node).dtype is DType.FLOAT32
@@ -64,7 +79,7 @@ def infer_shapes(node: Node, graph: Graph) -> list[Shape] | None:
     Raises:
         ValueError: input shapes that don't fit the operator.
     """
-    operator = find(node)
+    operator = find(node, graph)
     shapes = operator.output_shapes(node, graph) if operator is not None else None
     return None if shapes is None else [tuple(s) for s in shapes]
 
@@ -132,7 +147,7 @@ def unsupported_reason(
     node: Node, graph: Graph, limits: DeviceLimits | None = None
 ) -> str | None:
     """Why a node stays on the CPU, in words; None where it will run on the device."""
-    operator = find(node)
+    operator = find(node, graph)
     if operator is None:
         return "custom operator without a kernel" if node.is_custom else "no kernel for this operator"
     newest = operator.versions[node.op]

@@ -23,6 +23,8 @@ def is_no_op(node: Node, graph: Graph) -> bool:
     source, result = graph.input(node, 0), graph.output(node)
     if source.shape != result.shape or source.dtype is not result.dtype:
         return False
+    if source.dtype.is_quantized and source.quantization != result.quantization:
+        return False  # the same integers, but consumers read them as other reals
     if node.op in _RESHAPING or node.op in _PADS or node.op == "CAST":
         return True
     if node.op == "CONCATENATION":

@@ -1,6 +1,7 @@
 """Turn every fused_activation_function into an elementwise step of its own.
 
-After this pass no kernel needs to look at the attribute. An operator whose kernel ends in the
+After this pass no kernel of floats needs to look at the attribute; a quantized one clamps its integers
+by it and keeps it. An operator whose kernel ends in the
 epilogue carries the step itself; any other gets a node behind it.
 """
 
@@ -41,6 +42,7 @@ def split_activations(graph: Graph, ends_in_epilogue: Callable[[Node, Graph], bo
             not isinstance(attributes, ActivationAttributes)
             or attributes.fused_activation_function == "NONE"
             or node.op in KEEPS_ACTIVATION
+            or graph.output(node).dtype.is_quantized
         ):
             nodes.append(node)
             continue
