@@ -81,6 +81,17 @@ def test_without_clustering_tflite_groups_otherwise():
     assert delegate.report.num_partitions == 6
 
 
+def test_what_is_left_still_goes_to_xnnpack():
+    w = ModelWriter()
+    x = w.op("NEG", [w.input((1, 8))], [(1, 8)])
+    w.output(w.op("NEG", [w.op("TANH", [x], [(1, 8)])], [(1, 8)]))
+    delegate = fake_delegate()
+    i = load(w.build(), delegate)
+    kernels = [d for d in i._get_ops_details() if d["op_name"] == "DELEGATE"]
+    assert delegate.report.num_partitions == 2
+    assert len(kernels) == 3  # XNNPACK's for TANH
+
+
 def test_two_delegates_share_a_model():
     first, second = fake_delegate(excluded_ops=("RELU",)), fake_delegate()
     i = litert.Interpreter(model_content=SEVEN, experimental_delegates=[first, second])

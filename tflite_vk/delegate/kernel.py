@@ -122,7 +122,7 @@ class Kernel:
         if os.getpid() != self._process:
             raise DeviceError(
                 "this process was forked from the one that opened the device, which drivers don't "
-                "allow; make the interpreter after the fork, or start processes with 'spawn'"
+                "allow; start processes with 'spawn', or open no device before the fork"
             )
 
     def _with_present_shapes(self, context: int) -> Graph:
