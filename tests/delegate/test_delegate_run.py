@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.delegate.fake import Log, fake_delegate, random, run
+from tflite_vk.delegate import callbacks
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.attributes import BinaryAttributes, ReshapeAttributes, SubgraphAttributes
 from tflite_vk.testing.model_writer import ModelWriter, TensorSpec
@@ -159,6 +160,19 @@ class TestResize:
             self.resize(pair, rows, 4)
             assert_same(pair, random(rows, 4))
         assert [g.tensors[g.inputs[0]].shape[0] for g in log.compiled] == [1, 3, 2]
+
+    def test_where_tflite_undoes_the_delegate(self):
+        # So do runtimes whose XNNPACK allows no dynamic tensors, such as tflite_runtime 2.14.
+        log = Log()
+        delegate = fake_delegate(log)
+        callbacks._structures[delegate._address].flags = 0
+        pair = interpreters(self.model(), delegate)
+        for rows in (3, 1, 2):
+            self.resize(pair, rows, 4)
+            assert_same(pair, random(rows, 4))
+            assert delegate.report.num_delegated == 2
+        assert delegate.report.num_nodes == 3
+        assert len(log.compiled) - log.closed == 1
 
     def test_old_shapes_are_let_go(self):
         log = Log()
@@ -334,3 +348,13 @@ def test_variables_stay_on_the_cpu():
     delegate = fake_delegate()
     litert.Interpreter(model_content=w.build(), experimental_delegates=[delegate])
     assert "is a variable" in delegate.report.nodes[0].reason
+
+
+def test_shapes_that_the_converter_left_out():
+    w = ModelWriter()
+    x, c = w.input((2, 3)), w.const(random(3))
+    y = w.op("MUL", [w.op("ADD", [x, c], [()], NONE), c], [()], NONE)
+    w.output(w.op("NEG", [w.op("ABS", [y], [()])], [()]), y)
+    delegate = fake_delegate()
+    assert_same(interpreters(w.build(), delegate), random(2, 3))
+    assert [n.delegated for n in delegate.report.nodes] == [True, True, False, True]

@@ -95,7 +95,8 @@ class _Core:
         self._target = target
         self._options = options
         self._lock = threading.RLock()
-        self._interpreters: list[_InterpreterReports] = []
+        self._reports: _InterpreterReports | None = None
+        self._seen: set[int] = set()
         self._plans: dict[int, SubgraphPlan] = {}
         self._kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
         self._said: set[str] = set()
@@ -104,20 +105,20 @@ class _Core:
     @property
     def was_seen(self) -> bool:
         """True where a TFLite interpreter may hold the delegate's address."""
-        return bool(self._interpreters)
+        return self._reports is not None
 
     @property
     def report(self) -> SupportReport:
         """The last interpreter's report."""
         with self._lock:
-            if not self._interpreters:
+            if self._reports is None or not self._reports.subgraphs:
                 return SupportReport(device=self._target.name)
-            return SupportReport.join(self._interpreters[-1].subgraphs)
+            return SupportReport.join(self._reports.subgraphs)
 
     def begin_interpreter(self) -> None:
         """The next subgraph shown is subgraph 0 of another interpreter."""
         with self._lock:
-            self._interpreters.append(_InterpreterReports())
+            self._reports = _InterpreterReports()
 
     def close(self) -> None:
         """Free device memory."""
@@ -131,10 +132,16 @@ class _Core:
         if self.is_closed:
             raise DeviceError("the delegate is closed; make a new one")
         with self._lock:
-            reports = self._interpreters[-1]
+            reports = self._reports = self._reports or _InterpreterReports()
             index = reports.index_of(context)
+            # TFLite shows a subgraph again where an input was resized under a delegate, ours or
+            # another, that it had to undo for that.
+            is_again = context in self._seen
+            self._seen.add(context)
             try:
-                plan = SubgraphPlan.make(context, self._target, self._options, index)
+                plan = SubgraphPlan.make(
+                    context, self._target, self._options, index, is_again=is_again
+                )
             except Exception as error:  # whatever it is, the model runs on the CPU
                 logger.warning(
                     "subgraph %d stays on the CPU, it can't be read: %s: %s",

@@ -25,7 +25,7 @@ from tflite_vk.ops import registry
 from tflite_vk.options import DelegateOptions
 from tflite_vk.partition import PartitionPlan, excluded_by_options, extract, plan_partitions
 from tflite_vk.passes.fold_constants import fold_constants
-from tflite_vk.passes.infer_shapes import infer_shapes
+from tflite_vk.passes.infer_shapes import InferShapes, infer_shapes
 from tflite_vk.shape import Shape
 
 logger = logging.getLogger("tflite_vk")
@@ -74,7 +74,13 @@ class SubgraphPlan:
 
     @classmethod
     def make(
-        cls, context: int, target: Target, options: DelegateOptions, index: int
+        cls,
+        context: int,
+        target: Target,
+        options: DelegateOptions,
+        index: int,
+        *,
+        is_again: bool = False,
     ) -> SubgraphPlan:
         """Read and plan the subgraph behind a context, and compile its partitions.
 
@@ -83,13 +89,16 @@ class SubgraphPlan:
             target: where partitions run.
             options: limits and exclusions.
             index: of the subgraph; excluded nodes are those of subgraph 0.
+            is_again: True where TFLite shows the subgraph after a resize. Its inputs then have
+                their new shapes, and everything after them the old ones.
 
         Raises:
             ModelError: the subgraph can't be read at all.
         """
         read = read_subgraph(context, "main" if index == 0 else f"subgraph {index}")
-        planner = _Planner(context, target, options, read, index)
-        return planner.make()
+        folded = _fold(read.graph)
+        folded = _infer(folded, registry.infer_shapes if is_again else _missing_shapes)
+        return _Planner(context, target, options, read, folded, index).make()
 
     @property
     def nodes_to_replace(self) -> list[int]:
@@ -121,13 +130,14 @@ class _Planner:
         target: Target,
         options: DelegateOptions,
         read: ContextSubgraph,
+        folded: Graph,
         index: int,
     ) -> None:
         self._context = context
         self._target = target
         self._options = options
         self._read = read
-        self._folded = _fill_in_shapes(_fold(read.graph))
+        self._folded = folded
         self._failed: dict[int, str] = {}
         self._excluded = excluded_by_options(
             read.graph, options.excluded_ops, options.excluded_nodes if index == 0 else ()
@@ -201,16 +211,13 @@ def _fold(graph: Graph) -> Graph:
         return graph
 
 
-def _fill_in_shapes(graph: Graph) -> Graph:
-    """The graph with shapes for tensors that the converter wrote none for.
+def _missing_shapes(node: Node, graph: Graph) -> Sequence[Shape] | None:
+    """Shapes where the converter wrote none; any shape that is written counts."""
+    written = [graph.tensors[t].shape for t in node.outputs]
+    return written if all(written) else registry.infer_shapes(node, graph)
 
-    Any shape that is written counts, since TFLite's other kernels go by the same.
-    """
 
-    def infer(node: Node, current: Graph) -> Sequence[Shape] | None:
-        written = [current.tensors[t].shape for t in node.outputs]
-        return written if all(written) else registry.infer_shapes(node, current)
-
+def _infer(graph: Graph, infer: InferShapes) -> Graph:
     try:
         return infer_shapes(graph, infer)
     except Exception:  # shapes that don't fit are each node's own reason later
