@@ -6,16 +6,15 @@ import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy.typing as npt
 
 from tflite_vk.frontend.flatbuffer import Model, Signature, read_file, read_model
 from tflite_vk.interpreter.details import numpy_type, tensor_details
-from tflite_vk.interpreter.litert import open_litert
+from tflite_vk.interpreter.litert import LiteRt
 from tflite_vk.interpreter.plan import SubgraphPlan, plan_subgraph
-from tflite_vk.interpreter.signature_runner import SignatureRunner
+from tflite_vk.interpreter.signature_runner import SignatureRunner, find_signature
 from tflite_vk.interpreter.subgraph_runner import NotTakenError, SubgraphRunner, check_readable
 from tflite_vk.ir.graph import Graph
 from tflite_vk.options import DelegateOptions
@@ -33,11 +32,11 @@ class Interpreter:
     the device takes every operator, nothing of LiteRT is used; otherwise LiteRT's interpreter runs
     the model with this package's delegate, so that the rest runs on its CPU kernels.
 
-        interpreter = tflite_vk.Interpreter(model_path="model.tflite")
-        interpreter.allocate_tensors()
-        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], image)
-        interpreter.invoke()
-        result = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+        it = tflite_vk.Interpreter(model_path="model.tflite")
+        it.allocate_tensors()
+        it.set_tensor(it.get_input_details()[0]["index"], image)
+        it.invoke()
+        result = it.get_tensor(it.get_output_details()[0]["index"])
 
     Other than LiteRT's, arrays from `tensor()` may be kept through `invoke()`; after a change of
     shape they belong to the old one.
@@ -68,14 +67,10 @@ class Interpreter:
             DeviceError: there is no usable device.
             UnsupportedOpError: an operator needs the CPU and LiteRT is not installed.
         """
-        if model_path is None and model_content is None:
-            raise ValueError("`model_path` or `model_content` must be specified.")
-        if model_path is not None and model_content is not None:
-            raise ValueError("Can't both provide `model_path` and `model_content`")
+        _check_source(model_path, model_content)
         self._closed = False
         self._runners: dict[int, SubgraphRunner] = {}
-        self._litert: Any = None
-        self._delegate: Any = None
+        self._litert: LiteRt | None = None
         self._num_threads = num_threads
         self._options = DelegateOptions.from_keywords(options, keywords)
         if model_path is not None:
@@ -89,7 +84,8 @@ class Interpreter:
         plans = {i: runner.plan() for i, runner in self._runners.items()}
         self._report = self._join(plans)
         if not all(p.is_taken for p in plans.values()):
-            self._use_litert(self._report)
+            self._litert = self._open_litert(self._report)
+            self._litert.start()
 
     def _runner(self, graph: Graph) -> SubgraphRunner:
         def compile_graph(graph: Graph) -> Session:
@@ -106,40 +102,38 @@ class Interpreter:
         )
 
     def _join(self, plans: Mapping[int, SubgraphPlan]) -> SupportReport:
-        empty = SupportReport()
-        count = len(self._model.subgraphs)
-        return SupportReport.join(plans[i].report if i in plans else empty for i in range(count))
-
-    def _use_litert(self, report: SupportReport) -> None:
-        """From now on LiteRT runs the model, with what the device takes delegated."""
-        self._litert, self._delegate = open_litert(
-            self._content, self._options, self._num_threads, report
+        count = self.num_subgraphs()
+        return SupportReport.join(
+            plans[i].report if i in plans else SupportReport() for i in range(count)
         )
-        for runner in self._runners.values():
-            runner.close()
-        self._runners = {}
 
-    def _hand_over(self, subgraph: int, refusal: NotTakenError) -> None:
+    def _open_litert(self, report: SupportReport) -> LiteRt:
+        return LiteRt(self._content, self._options, self._num_threads, report)
+
+    def _hand_over(self, subgraph: int, refusal: NotTakenError) -> LiteRt:
         """Go on with LiteRT, from the shapes and inputs that subgraph 0 has."""
+        litert = self._open_litert(self._join({subgraph: refusal.plan}))
+        litert.exclude(subgraph, refusal.plan)
+        litert.start()
+        self._litert = litert
         runner = self._runners[0]
         shapes = {t: runner.current.tensors[t].shape for t in runner.graph.inputs}
         values = runner.values()
-        self._use_litert(self._join({subgraph: refusal.plan}))
         for tensor_id in values:
-            self._litert.resize_tensor_input(tensor_id, shapes[tensor_id])
+            litert.interpreter.resize_tensor_input(tensor_id, shapes[tensor_id])
         if values:
-            self._litert.allocate_tensors()
+            litert.run(0, runner.plan, lambda i: i.allocate_tensors())
         for tensor_id, value in values.items():
             if value.shape == shapes[tensor_id]:
-                self._litert.set_tensor(tensor_id, value)
+                litert.interpreter.set_tensor(tensor_id, value)
+        for each in self._runners.values():
+            each.close()
+        return litert
 
     @property
     def report(self) -> SupportReport:
         """What runs on the device, and why the rest does not."""
-        if self._delegate is not None:
-            report: SupportReport = self._delegate.report
-            return report
-        return self._report
+        return self._report if self._litert is None else self._litert.report
 
     @property
     def uses_litert(self) -> bool:
@@ -157,13 +151,23 @@ class Interpreter:
             UnsupportedOpError: with these shapes an operator needs the CPU and LiteRT is missing.
         """
         self._check_open()
+        runner = self._runners[0]
         if self._litert is None:
             try:
-                self._runners[0].allocate()
+                runner.allocate()
+                return
             except NotTakenError as refusal:
                 self._hand_over(0, refusal)
-        if self._litert is not None:
-            self._litert.allocate_tensors()
+        assert self._litert is not None
+        self._litert.run(0, runner.plan, lambda i: self._allocate_in(i, runner))
+
+    def _allocate_in(self, litert: Any, runner: SubgraphRunner) -> None:
+        """Allocate in LiteRT's interpreter, which may be a new one, with the present shapes."""
+        for tensor_id in dict.fromkeys(runner.graph.inputs):
+            tensor = runner.current.tensors[tensor_id]
+            if not tensor.is_const:
+                litert.resize_tensor_input(tensor_id, tensor.shape)
+        litert.allocate_tensors()
 
     def invoke(self) -> None:
         """Run the model on the inputs as they are set.
@@ -174,7 +178,7 @@ class Interpreter:
         """
         self._check_open()
         if self._litert is not None:
-            self._litert.invoke()
+            self._litert.interpreter.invoke()
         else:
             self._runners[0].run()
 
@@ -190,7 +194,7 @@ class Interpreter:
         """
         self._check_open()
         if self._litert is not None:
-            self._litert.set_tensor(tensor_index, value)
+            self._litert.interpreter.set_tensor(tensor_index, value)
         else:
             self._runners[0].set(operator.index(tensor_index), value)
 
@@ -208,7 +212,7 @@ class Interpreter:
         graph = self._graph(subgraph_index)
         check_readable(graph, operator.index(tensor_index))
         if self._litert is not None:
-            value: Array = self._litert.get_tensor(tensor_index, subgraph_index)
+            value: Array = self._litert.interpreter.get_tensor(tensor_index, subgraph_index)
             return value
         if subgraph_index not in self._runners:
             raise ValueError(f"Subgraph {subgraph_index} is not run by itself: it has no signature")
@@ -222,7 +226,7 @@ class Interpreter:
         """
         self._check_open()
         if self._litert is not None:
-            view: Callable[[], Array] = self._litert.tensor(tensor_index)
+            view: Callable[[], Array] = self._litert.interpreter.tensor(tensor_index)
             return view
         runner = self._runners[0]
         return lambda: runner.view(operator.index(tensor_index)).view()
@@ -242,31 +246,31 @@ class Interpreter:
         """
         self._check_open()
         size = [int(d) for d in tensor_size]
+        self._runners[0].resize(operator.index(input_index), size, strict=strict)
         if self._litert is not None:
-            self._litert.resize_tensor_input(input_index, size, strict)
-        else:
-            self._runners[0].resize(operator.index(input_index), size, strict=strict)
+            self._litert.interpreter.resize_tensor_input(input_index, size)
 
     def reset_all_variables(self) -> None:
         """Set every variable back to its first value."""
         self._check_open()
         if self._litert is not None:
-            self._litert.reset_all_variables()
-        for runner in self._runners.values():
-            runner.reset_variables()
+            self._litert.interpreter.reset_all_variables()
+        else:
+            for runner in self._runners.values():
+                runner.reset_variables()
 
     # Describing
 
     def get_input_details(self) -> list[dict[str, Any]]:
         """Details of each input, in the model's order: see `get_tensor_details`."""
         if self._litert is not None:
-            return list(self._litert.get_input_details())
+            return list(self._litert.interpreter.get_input_details())
         return [self._details_of(i, 0) for i in self._model.subgraphs[0].inputs]
 
     def get_output_details(self) -> list[dict[str, Any]]:
         """Details of each output, in the model's order: see `get_tensor_details`."""
         if self._litert is not None:
-            return list(self._litert.get_output_details())
+            return list(self._litert.interpreter.get_output_details())
         return [self._details_of(i, 0) for i in self._model.subgraphs[0].outputs]
 
     def get_tensor_details(self, subgraph_index: int = 0) -> list[dict[str, Any]]:
@@ -279,7 +283,7 @@ class Interpreter:
         """
         graph = self._graph(subgraph_index)
         if self._litert is not None:
-            return list(self._litert.get_tensor_details(subgraph_index))
+            return list(self._litert.interpreter.get_tensor_details(subgraph_index))
         return [
             self._details_of(i, subgraph_index)
             for i, tensor in graph.tensors.items()
@@ -294,7 +298,7 @@ class Interpreter:
         return tensor_details(graph.tensors[tensor_id])
 
     def _graph(self, subgraph: int) -> Graph:
-        count = len(self._model.subgraphs)
+        count = self.num_subgraphs()
         if not 0 <= subgraph < count:
             raise ValueError(
                 f"subgraph_index is out of range: {subgraph} for the model,"
@@ -322,34 +326,25 @@ class Interpreter:
         Raises:
             ValueError: no such signature, or None where there are several.
         """
-        signatures = {s.key: s for s in self._model.signatures}
-        if signature_key is None:
-            if len(signatures) != 1:
-                raise ValueError(
-                    f"SignatureDef signature_key is None and model has {len(signatures)}"
-                    " Signatures. None is only allowed when the model has 1 SignatureDef"
-                )
-            signature_key = next(iter(signatures))
-        if signature_key not in signatures:
-            raise ValueError(
-                f'Invalid signature_key provided: "{signature_key}"'
-                f" (the model has: {sorted(signatures)})."
-            )
-        return SignatureRunner(self, signatures[signature_key])
+        return SignatureRunner(self, find_signature(self._model.signatures, signature_key))
 
     def _run_signature(self, signature: Signature, values: Mapping[str, Array]) -> dict[str, Array]:
         """Outputs of a signature by name, its inputs resized to the values."""
         self._check_open()
+        runner = self._runners[signature.subgraph]
+        for name, value in values.items():
+            runner.resize(signature.inputs[name], value.shape, strict=False)
         if self._litert is None:
-            runner = self._runners[signature.subgraph]
-            for name, value in values.items():
-                runner.resize(signature.inputs[name], value.shape, strict=False)
             try:
                 runner.allocate()
             except NotTakenError as refusal:
                 self._hand_over(signature.subgraph, refusal)
         if self._litert is not None:
-            results: dict[str, Array] = self._litert.get_signature_runner(signature.key)(**values)
+            results: dict[str, Array] = self._litert.run(
+                signature.subgraph,
+                runner.plan,
+                lambda litert: litert.get_signature_runner(signature.key)(**values),
+            )
             return results
         for name, value in values.items():
             runner.set(signature.inputs[name], value)
@@ -363,7 +358,9 @@ class Interpreter:
         self._check_open()
         if self._litert is None:
             return {n: self._details_of(i, signature.subgraph) for n, i in tensors.items()}
-        every = {d["index"]: d for d in self._litert.get_tensor_details(signature.subgraph)}
+        every = {
+            d["index"]: d for d in self._litert.interpreter.get_tensor_details(signature.subgraph)
+        }
         return {name: every[i] for name, i in tensors.items()}
 
     # Closing
@@ -377,17 +374,21 @@ class Interpreter:
         for runner in self._runners.values():
             runner.close()
         self._runners = {}
-        self._litert = None  # before the delegate, which it refers to
-        self._delegate = None
+        if self._litert is not None:
+            self._report = self._litert.report
+            self._litert.close()
+            self._litert = None
         self._closed = True
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _check_source(path: object, content: object) -> None:
+    if path is None and content is None:
+        raise ValueError("`model_path` or `model_content` must be specified.")
+    if path is not None and content is not None:
+        raise ValueError("Can't both provide `model_path` and `model_content`")

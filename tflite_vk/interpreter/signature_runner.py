@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,3 +58,20 @@ class SignatureRunner:
     def get_output_details(self) -> dict[str, dict[str, Any]]:
         """Details of each output by the signature's names; the keys are `Interpreter`'s."""
         return self._interpreter._signature_details(self._signature, self._signature.outputs)
+
+
+def find_signature(signatures: Iterable[Signature], key: str | None) -> Signature:
+    """The signature with a key; None for the only one. ValueError where there is none such."""
+    by_key = {s.key: s for s in signatures}
+    if key is None:
+        if len(by_key) != 1:
+            raise ValueError(
+                f"SignatureDef signature_key is None and model has {len(by_key)} Signatures."
+                " None is only allowed when the model has 1 SignatureDef"
+            )
+        key = next(iter(by_key))
+    if key not in by_key:
+        raise ValueError(
+            f'Invalid signature_key provided: "{key}" (the model has: {sorted(by_key)}).'
+        )
+    return by_key[key]
