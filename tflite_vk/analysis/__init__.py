@@ -1,0 +1,1 @@
+"""What the command line says of models and devices, as functions that return plain data."""

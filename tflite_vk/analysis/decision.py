@@ -1,0 +1,162 @@
+"""Which operators of a model a device takes, decided as the front doors decide it, without running.
+
+`tflite_vk.Interpreter` runs a model alone where the device takes every operator of every subgraph
+that can be asked for. Otherwise LiteRT runs it with the delegate, which leaves variables to the CPU
+and gives back partitions that do not compile. Needs no Vulkan: a device is its DeviceInfo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tflite_vk.device_info import DeviceInfo
+from tflite_vk.errors import Error
+from tflite_vk.frontend.flatbuffer import Model
+from tflite_vk.interpreter.plan import plan_subgraph
+from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.lowering import Lowered, lower
+from tflite_vk.ops import registry
+from tflite_vk.options import DelegateOptions
+from tflite_vk.partition import PartitionPlan, excluded_by_options, extract, plan_partitions
+from tflite_vk.passes.fold_constants import fold_constants
+from tflite_vk.passes.infer_shapes import infer_shapes
+from tflite_vk.shape import Shape
+from tflite_vk.support_report import SupportReport
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Operators that run on the device together.
+
+    Attributes:
+        subgraph: index of their subgraph.
+        nodes: TFLite's node indices, without those that were computed before running.
+        graph: these nodes alone, constants folded.
+        lowered: what the device runs.
+    """
+
+    subgraph: int
+    nodes: tuple[int, ...]
+    graph: Graph
+    lowered: Lowered
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a device takes of a model.
+
+    Attributes:
+        report: every operator, and why the device does not take it.
+        partitions: in the report's numbering.
+        is_standalone: True where the model needs nothing of LiteRT.
+    """
+
+    report: SupportReport
+    partitions: tuple[Partition, ...]
+    is_standalone: bool
+
+
+def decide(
+    model: Model,
+    options: DelegateOptions,
+    device: DeviceInfo,
+    input_shapes: Mapping[int, Shape] | None = None,
+) -> Decision:
+    """Decide for a whole model.
+
+    Args:
+        model: as read.
+        options: limits and exclusions, precision and fusion.
+        device: what it would run on.
+        input_shapes: shapes of inputs of subgraph 0, by tensor id, other than the file's.
+
+    Raises:
+        Error: a subgraph that the device takes does not compile.
+        ValueError: shapes that don't fit an operator; names it.
+    """
+    graphs = [
+        _with_shapes(graph, input_shapes if index == 0 else None)
+        for index, graph in enumerate(model.subgraphs)
+    ]
+    runnable = {0, *(s.subgraph for s in model.signatures)}
+    plans = {i: plan_subgraph(graphs[i], options, device) for i in sorted(runnable)}
+    if all(plan.is_taken for plan in plans.values()):
+        lowered = [
+            Partition(i, _indices(p.graph), p.graph, _lower(p.graph, options, device))
+            for i, p in plans.items()
+            if p.graph.nodes
+        ]
+        reports = [plans[i].report if i in plans else SupportReport() for i in range(len(graphs))]
+        return Decision(SupportReport.join(reports), tuple(lowered), is_standalone=True)
+    decisions = [_decide_subgraph(graph, i, options, device) for i, graph in enumerate(graphs)]
+    return Decision(
+        SupportReport.join(report for report, _ in decisions),
+        tuple(p for _, partitions in decisions for p in partitions),
+        is_standalone=False,
+    )
+
+
+def _indices(graph: Graph) -> tuple[int, ...]:
+    return tuple(node.index for node in graph.nodes)
+
+
+def _with_shapes(graph: Graph, input_shapes: Mapping[int, Shape] | None) -> Graph:
+    return infer_shapes(graph, registry.infer_shapes, input_shapes)
+
+
+def _lower(graph: Graph, options: DelegateOptions, device: DeviceInfo) -> Lowered:
+    return lower(graph, device, half=options.precision == "fp16", fusion=options.fusion)
+
+
+def _decide_subgraph(
+    graph: Graph, index: int, options: DelegateOptions, device: DeviceInfo
+) -> tuple[SupportReport, list[Partition]]:
+    """As the delegate does: what does not compile goes back to the CPU, and the rest is regrouped."""
+    folded = fold_constants(graph)
+    excluded = excluded_by_options(
+        graph, options.excluded_ops, options.excluded_nodes if index == 0 else ()
+    )
+    failed: dict[int, str] = {}
+
+    def unsupported(node: Node, graph: Graph) -> str | None:
+        if node.index in failed:
+            return failed[node.index]
+        for t in (*node.reads, *node.outputs):
+            if graph.tensors[t].is_variable:
+                return f"tensor {t} {graph.tensors[t].name!r} is a variable, which the CPU keeps"
+        return registry.unsupported_reason(node, graph, device.limits)
+
+    while True:
+        plan = plan_partitions(
+            folded,
+            unsupported,
+            max_partitions=options.max_delegated_partitions,
+            min_nodes=options.min_nodes_per_partition,
+            excluded=excluded,
+        )
+        before = len(failed)
+        partitions = _compile(folded, plan, index, options, device, failed)
+        if len(failed) == before:
+            return SupportReport.from_plan(graph, plan, device.name), partitions
+
+
+def _compile(
+    folded: Graph,
+    plan: PartitionPlan,
+    subgraph: int,
+    options: DelegateOptions,
+    device: DeviceInfo,
+    failed: dict[int, str],
+) -> list[Partition]:
+    out: list[Partition] = []
+    for nodes in plan.partitions:
+        graph = extract(folded, nodes)
+        try:
+            lowered = _lower(graph, options, device)
+        except Exception as error:  # a bug in lowering costs a partition, as in the delegate
+            text = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+            failed.update(dict.fromkeys(nodes, f"Its partition does not compile: {text}"))
+            continue
+        out.append(Partition(subgraph, nodes, graph, lowered))
+    return out
