@@ -74,10 +74,7 @@ void main() {
     uint first = tile * TILE_P;
     if (group >= p.output_groups || first >= p.num_pixels) return;
 
-    [[unroll]] for (uint j = 0u; j < TILE_C; ++j) {
-        vec4 b = LOAD(f32, bias, min(group + j * gl_WorkGroupSize.x, p.output_groups - 1u));
-        [[unroll]] for (uint i = 0u; i < TILE_P; ++i) accumulators[i * TILE_C + j] = b;
-    }
+    [[unroll]] for (uint i = 0u; i < TILE_P * TILE_C; ++i) accumulators[i] = vec4(0.0);
 
     uint first_channel = IS_GROUPED != 0u ? group / p.outputs_per_group * p.input_groups : 0u;
     uint positions[TILE_P];
@@ -125,7 +122,9 @@ void main() {
                 uint g = group + j * gl_WorkGroupSize.x;
                 if (g < p.output_groups) {
                     uint at = pixel * p.output_groups + g;
-                    STORE(ACT, y, at, epilogue(accumulators[i * TILE_C + j], at, pixel, g, p.immediates));
+                    // The bias last, as TFLite's reference kernel adds it: the same rounding.
+                    vec4 sum = accumulators[i * TILE_C + j] + LOAD(f32, bias, g);
+                    STORE(ACT, y, at, epilogue(sum, at, pixel, g, p.immediates));
                 }
             }
         }

@@ -50,8 +50,7 @@ void main() {
     int left = int(first * STRIDE_W) - p.pad_left;
 
     vec4 sums[TILE_P];
-    vec4 b = LOAD(f32, bias, group);
-    [[unroll]] for (uint i = 0u; i < TILE_P; ++i) sums[i] = b;
+    [[unroll]] for (uint i = 0u; i < TILE_P; ++i) sums[i] = vec4(0.0);
 
     for (uint ky = 0u; ky < p.kernel_height; ++ky) {
         int input_row = top + int(ky * p.dilation_h);
@@ -70,12 +69,14 @@ void main() {
         }
     }
 
+    // The bias last, as TFLite's reference kernel adds it: the same rounding.
+    vec4 b = LOAD(f32, bias, group);
     [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
         uint column = first + i;
         if (column < p.output_width) {
             uint pixel = row * p.output_width + column;
             uint at = pixel * p.groups + group;
-            STORE(ACT, y, at, epilogue(sums[i], at, pixel, group, p.immediates));
+            STORE(ACT, y, at, epilogue(sums[i] + b, at, pixel, group, p.immediates));
         }
     }
 }

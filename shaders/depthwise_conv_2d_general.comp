@@ -47,7 +47,7 @@ void main() {
     uvec4 input_group = channel >> 2u;
     uvec4 lane = channel & 3u;
 
-    vec4 sum = LOAD(f32, bias, group);
+    vec4 sum = vec4(0.0);
     for (uint ky = 0u; ky < p.kernel_height; ++ky) {
         int input_row = top + int(ky * p.dilation_h);
         if (input_row < 0 || input_row >= int(p.input_height)) continue;
@@ -63,5 +63,5 @@ void main() {
             sum += v * LOAD(WEIGHT, weights, (ky * p.kernel_width + kx) * p.output_groups + group);
         }
     }
-    STORE(ACT, y, at, epilogue(sum, at, pixel, group, p.immediates));
+    STORE(ACT, y, at, epilogue(sum + LOAD(f32, bias, group), at, pixel, group, p.immediates));
 }
