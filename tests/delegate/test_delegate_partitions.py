@@ -55,8 +55,11 @@ def test_options(options, delegated):
     assert len(kernels) >= delegate.report.num_partitions
 
 
-def test_excluded_name_the_model_lacks_is_said(caplog):
-    load(SEVEN, fake_delegate(excluded_ops=("CONV2D",)))
+def test_exclusions_that_exclude_nothing_are_said(caplog):
+    load(SEVEN, fake_delegate(excluded_ops=("CONV2D", "relu"), excluded_nodes=(1, 9)))
+    assert "relu" not in caplog.text
+    assert "excluded_nodes names node 9, the model has 8" in caplog.text
+    assert "names node 1" not in caplog.text
     assert "excluded_ops names CONV2D, which the model does not have" in caplog.text
 
 

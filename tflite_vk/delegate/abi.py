@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection
+import functools
+from collections.abc import Callable, Collection
 from ctypes import c_int, c_int64, c_void_p
 
 from tflite_vk import tflite_abi as abi
@@ -59,6 +60,14 @@ def replace_nodes(
     return status
 
 
+@functools.cache
+def _malloc() -> Callable[[int], int | None]:
+    """The C library's, found when first needed."""
+    malloc = ctypes.CDLL(None).malloc
+    malloc.restype, malloc.argtypes = c_void_p, [ctypes.c_size_t]
+    return malloc
+
+
 def resize_tensor(context: int, tensor: int, shape: Shape) -> None:
     """Give a tensor another shape, and so its memory another size.
 
@@ -67,7 +76,7 @@ def resize_tensor(context: int, tensor: int, shape: Shape) -> None:
     """
     # TFLite frees the array with free(), so it has to come from malloc().
     size = ctypes.sizeof(c_int) * (len(shape) + 1)
-    array = _libc.malloc(size)
+    array = _malloc()(size)
     if not array:
         raise DeviceError(f"no memory for a shape of {len(shape)} dimensions")
     ctypes.memmove(array, abi.make_ints(shape), size)
@@ -76,8 +85,3 @@ def resize_tensor(context: int, tensor: int, shape: Shape) -> None:
     status = structure.ResizeTensor(context, address, array)
     if status != abi.OK:
         raise DeviceError(f"TFLite can't resize tensor {tensor} to {list(shape)} (status {status})")
-
-
-_libc = ctypes.CDLL(None)
-_libc.malloc.restype = c_void_p
-_libc.malloc.argtypes = [ctypes.c_size_t]

@@ -179,10 +179,19 @@ class _Core:
         level = logging.INFO if report.is_fully_delegated else logging.WARNING
         logger.log(level, "%s", text)
         if index == 0:
-            ops = {n.op for n in report.nodes} | {n.op.lower() for n in report.nodes}
-            for name in self._options.excluded_ops:
-                if name not in ops and name.lower() not in ops:
-                    logger.warning("excluded_ops names %s, which the model does not have", name)
+            self._say_what_excludes_nothing(report)
+
+    def _say_what_excludes_nothing(self, report: SupportReport) -> None:
+        ops = {n.op for n in report.nodes}
+        for name in self._options.excluded_ops:
+            if name not in ops and name.upper() not in ops:
+                logger.warning("excluded_ops names %s, which the model does not have", name)
+        indices = {n.index for n in report.nodes}
+        for node in self._options.excluded_nodes:
+            if node not in indices:
+                logger.warning(
+                    "excluded_nodes names node %d, the model has %d", node, report.num_nodes
+                )
 
 
 class VulkanDelegate(GraphDelegate):

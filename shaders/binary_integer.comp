@@ -1,0 +1,113 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Operators whose result is an integer or a truth value (0 or 1), with every broadcast: int32
+// arithmetic, comparisons of float32 and int32, logic on truth values. Functions of one value read
+// `b` but make nothing of it.
+//
+// tflite_vk/ops/integer.py has the same numbers.
+
+#include "dispatch.glsl"
+#include "tensor.glsl"
+
+#ifndef IN
+#define IN i32
+#endif
+
+layout(constant_id = 3) const uint OP = 0u;
+
+TENSOR_IN(0, IN, a);
+TENSOR_IN(1, IN, b);
+TENSOR_OUT(2, i32, y);
+
+layout(push_constant) uniform Push {
+    uint num_groups;
+    uint groups_per_row;
+    uint num_dims;      // in use below, the outermost first
+    uint dims[5];
+    uint a_strides[5];  // in elements
+    uint b_strides[5];
+    uint splat;         // bit 0: `a` has one element for a row of y; bit 1: `b`
+} p;
+
+#ifdef ARITHMETIC
+// Division as in C++, where TFLite itself is defined; anything but a trap elsewhere.
+ivec4 quotient(ivec4 x, ivec4 y) {
+    bvec4 safe = bvec4(uvec4(notEqual(y, ivec4(0))) & uvec4(notEqual(y, ivec4(-1))));
+    return mix(mix(ivec4(0), -x, equal(y, ivec4(-1))), x / mix(ivec4(1), y, safe), safe);
+}
+
+// -1 where the exact quotient is negative and no integer.
+ivec4 floor_step(ivec4 x, ivec4 y) {
+    ivec4 inexact = ivec4(notEqual(x - quotient(x, y) * y, ivec4(0)));
+    return -(inexact & ivec4(lessThan(x ^ y, ivec4(0))));
+}
+
+int power(int x, int exponent) {
+    int result = 1;
+    for (; exponent > 0; exponent >>= 1) {
+        if ((exponent & 1) != 0) result *= x;
+        x *= x;
+    }
+    return result;
+}
+
+ivec4 arithmetic(ivec4 x, ivec4 y) {
+    switch (OP) {
+    case 16u: return x + y;
+    case 17u: return x - y;
+    case 18u: return x * y;
+    case 19u: return quotient(x, y);
+    case 20u: return max(x, y);
+    case 21u: return min(x, y);
+    case 22u: return quotient(x, y) + floor_step(x, y);
+    case 23u: return x - (quotient(x, y) + floor_step(x, y)) * y;
+    case 24u: return (x - y) * (x - y);
+    case 25u: return x & y;
+    case 26u: return x | y;
+    case 27u: return ivec4(power(x.x, y.x), power(x.y, y.y), power(x.z, y.z), power(x.w, y.w));
+    case 32u: return -x;
+    case 33u: return abs(x);
+    case 34u: return sign(x);
+    case 35u: return ivec4(equal(x, ivec4(0)));
+    case 36u: return max(x, ivec4(0));
+    case 37u: return clamp(x, ivec4(0), ivec4(6));
+    case 38u: return clamp(x, ivec4(-1), ivec4(1));
+    }
+    return x;
+}
+#else
+ivec4 arithmetic(VALUE(IN) x, VALUE(IN) y) { return ivec4(0); }
+#endif
+
+ivec4 binary(VALUE(IN) x, VALUE(IN) y) {
+    switch (OP) {
+    case 0u: return ivec4(equal(x, y));
+    case 1u: return ivec4(notEqual(x, y));
+    case 2u: return ivec4(greaterThan(x, y));
+    case 3u: return ivec4(greaterThanEqual(x, y));
+    case 4u: return ivec4(lessThan(x, y));
+    case 5u: return ivec4(lessThanEqual(x, y));
+    }
+    return arithmetic(x, y);
+}
+
+void main() {
+    uint i = flat_index();
+    if (i >= p.num_groups) return;
+    uint rest = i / p.groups_per_row;
+    uint group = i - rest * p.groups_per_row;
+    uint at_a = 0u;
+    uint at_b = 0u;
+    for (uint d = p.num_dims; d-- > 0u;) {
+        uint quotient = d == 0u ? 0u : rest / p.dims[d];
+        uint coordinate = rest - quotient * p.dims[d];
+        at_a += coordinate * p.a_strides[d];
+        at_b += coordinate * p.b_strides[d];
+        rest = quotient;
+    }
+    VALUE(IN) av = LOAD(IN, a, (at_a >> 2) + ((p.splat & 1u) != 0u ? 0u : group));
+    VALUE(IN) bv = LOAD(IN, b, (at_b >> 2) + ((p.splat & 2u) != 0u ? 0u : group));
+    if ((p.splat & 1u) != 0u) av = VALUE(IN)(av[at_a & 3u]);
+    if ((p.splat & 2u) != 0u) bv = VALUE(IN)(bv[at_b & 3u]);
+    STORE(i32, y, i, binary(av, bv));
+}

@@ -1,0 +1,26 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// CAST between element types that the device stores differently.
+
+#include "dispatch.glsl"
+#include "tensor.glsl"
+
+layout(constant_id = 3) const uint TO_BOOL = 0u;  // 1: 0 or 1 by whether the element is zero
+
+TENSOR_IN(0, IN, x);
+TENSOR_OUT(1, OUT, y);
+
+layout(push_constant) uniform Push {
+    uint num_groups;
+} p;
+
+void main() {
+    uint i = flat_index();
+    if (i >= p.num_groups) return;
+    VALUE(IN) v = LOAD(IN, x, i);
+    if (TO_BOOL != 0u) {
+        STORE(OUT, y, i, VALUE(OUT)(notEqual(v, VALUE(IN)(0))));
+    } else {
+        STORE(OUT, y, i, VALUE(OUT)(v));
+    }
+}
