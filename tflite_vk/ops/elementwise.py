@@ -1,16 +1,26 @@
 """Elementwise operators: one value in, or two that broadcast as NumPy broadcasts.
 
 Most reach lowering as ELEMENTWISE, the chain that the passes make of them; a binary operator
-whose operands broadcast in the middle keeps its name and runs `binary_broadcast`.
+whose operands broadcast in the middle keeps its name and runs `binary_broadcast`. int32 goes to a
+kernel of its own (ops/integer.py) and is never fused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tflite_vk.dtypes import DType
 from tflite_vk.epilogue import BINARY_CODES, LIGHT_OPS
+from tflite_vk.ir.attributes import ActivationAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.integer import (
+    INTEGER_ACTIVATIONS,
+    INTEGER_BINARY,
+    INTEGER_UNARY,
+    lower_integer,
+    lower_integer_chain,
+)
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import MAX_RANK, register
 from tflite_vk.shape import (
@@ -21,6 +31,8 @@ from tflite_vk.shape import (
     pad_rank,
     vectors_per_row,
 )
+
+FLOAT_OR_INT = frozenset({DType.FLOAT32, DType.INT32})
 
 
 def require_inputs(node: Node, count: int) -> str | None:
@@ -60,13 +72,17 @@ class Unary(Operator):
         "TANH": 3,
         "ELEMENTWISE": 1,
     }
+    dtypes = FLOAT_OR_INT
     ends_in_epilogue = True
+    notes = "INT32 in ABS, NEG and SIGN"
 
     def check(self, node: Node, graph: Graph) -> str | None:
         if node.op == "ELEMENTWISE":
             return None
         if graph.input(node, 0).is_const:
             return "its input is a constant"
+        if graph.output(node).dtype is DType.INT32 and node.op not in {"ABS", "NEG", "SIGN"}:
+            return "output 0 is INT32 (supported: FLOAT32)"
         return require_inputs(node, 1)
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
@@ -74,6 +90,12 @@ class Unary(Operator):
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         output = ctx.graph.output(node)
+        if output.dtype is DType.INT32:
+            if node.op == "ELEMENTWISE":
+                lower_integer_chain(ctx, node)
+            else:
+                lower_integer(ctx, node, INTEGER_UNARY[node.op], [ctx.graph.input(node, 0)])
+            return
         vectors = num_vectors(output.shape)
         ctx.compute_flat(
             node,
@@ -118,18 +140,34 @@ class Binary(Operator):
         "SQUARED_DIFFERENCE": 2,
         "SUB": 5,
     }
+    dtypes = FLOAT_OR_INT
     ends_in_epilogue = True
-    notes = "either operand may be a constant; PRELU's alpha may be any tensor that broadcasts to the input"
+    notes = (
+        "either operand may be a constant; PRELU's alpha may be any tensor that broadcasts to the"
+        " input; INT32 except in ATAN2 and PRELU, with a fused RELU, RELU6 or RELU_N1_TO_1"
+    )
 
     def check(self, node: Node, graph: Graph) -> str | None:
         if (reason := require_inputs(node, 2)) is not None:
             return reason
         if all(graph.input(node, i).is_const for i in range(2)):
             return "both inputs are constants"
+        dtype = graph.output(node).dtype
         for i in range(2):
             tensor = graph.input(node, i)
-            if tensor.dtype not in self.dtypes:
-                return f"input {i} is {tensor.dtype.name} (supported: FLOAT32)"
+            if tensor.dtype not in self.dtypes or tensor.dtype is not dtype:
+                return f"input {i} is {tensor.dtype.name}, the output {dtype.name} (must be equal)"
+        return self._integer_reason(node) if dtype is DType.INT32 else None
+
+    def _integer_reason(self, node: Node) -> str | None:
+        if node.op not in INTEGER_BINARY:
+            return "output 0 is INT32 (supported: FLOAT32)"
+        attributes = node.attributes
+        if (
+            isinstance(attributes, ActivationAttributes)
+            and attributes.fused_activation_function not in INTEGER_ACTIVATIONS
+        ):
+            return f"fused activation {attributes.fused_activation_function} of INT32"
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
@@ -143,11 +181,13 @@ class Binary(Operator):
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         output = ctx.graph.output(node)
+        if output.dtype is DType.INT32:
+            inputs = [ctx.graph.input(node, i) for i in range(2)]
+            lower_integer(ctx, node, INTEGER_BINARY[node.op], inputs)
+            return
         result = pad_rank(output.shape, MAX_RANK)
         operands = [pad_rank(ctx.graph.input(node, i).shape, MAX_RANK) for i in range(2)]
-        splat = sum(
-            1 << i for i, shape in enumerate(operands) if inner(shape) == 1
-        )
+        splat = sum(1 << i for i, shape in enumerate(operands) if inner(shape) == 1)
         vectors = num_vectors(output.shape)
         ctx.compute_flat(
             node,

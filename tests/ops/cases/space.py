@@ -72,7 +72,12 @@ def _dilated(rate: int) -> Build:
         small = _batched((1, size, size, channels), (rate, rate), pads)
         batched = w.op("SPACE_TO_BATCH_ND", [x, block, w.const(np.array(pads, np.int32))], [small])
         inner = (small[0], small[1] - 2, small[2] - 2, 5)
-        y = w.op("CONV_2D", [batched, w.const(kernel)], [inner], Conv2DAttributes(padding="VALID"))
+        y = w.op(
+            "CONV_2D",
+            [batched, w.const(kernel), w.const(np.zeros(5))],
+            [inner],
+            Conv2DAttributes(padding="VALID"),
+        )
         crops = ((0, -total % rate),) * 2
         result = _spaced(inner, (rate, rate), crops)
         w.output(
