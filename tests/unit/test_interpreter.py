@@ -145,7 +145,9 @@ def test_report_counts_folded_constants_even_if_they_are_outputs(monkeypatch):
     assert interpreter.report.is_fully_delegated
     interpreter.allocate_tensors()
     interpreter.invoke()
-    assert interpreter.get_tensor(half).tolist() == [0, 1, 2, 3]
+    got = interpreter.get_tensor(half)
+    assert got.dtype == np.float32
+    assert got.tolist() == [0, 1, 2, 3]
 
 
 def test_a_model_without_operators():
@@ -160,6 +162,46 @@ def test_a_model_without_operators():
     interpreter.invoke()
     assert np.array_equal(interpreter.get_tensor(x), value)
     assert interpreter.get_tensor(c).tolist() == [1, 2]
+
+
+def flatten():
+    """What converters write for Flatten and then a dense layer, with an open batch."""
+    w = ModelWriter()
+    x = w.input((1, 2, 3), "x", shape_signature=(-1, 2, 3))
+    shape = w.op("SHAPE", [x], [((3,), DType.INT32)], ir.ShapeAttributes())
+    batch = w.op(
+        "STRIDED_SLICE",
+        [shape, w.const([0]), w.const([1]), w.const([1])],
+        [((), DType.INT32)],
+        ir.StridedSliceAttributes(shrink_axis_mask=1),
+    )
+    wanted = w.op("PACK", [batch, w.const(6)], [((2,), DType.INT32)], ir.PackAttributes(2))
+    y = w.op("RESHAPE", [x, wanted], [(1, 6)], ir.ReshapeAttributes())
+    w.output(w.op("NEG", [y], [(1, 6)]), wanted)
+    return w.build()
+
+
+def test_shapes_are_computed_before_running(monkeypatch):
+    no_litert(monkeypatch)
+    interpreter = Interpreter(model_content=flatten())
+    assert interpreter.report.is_fully_delegated
+    assert [n.op for n in interpreter.report.nodes] == [
+        "SHAPE", "STRIDED_SLICE", "PACK", "RESHAPE", "NEG",
+    ]  # fmt: skip
+    for batch in (1, 4, 1):
+        interpreter.resize_tensor_input(0, [batch, 2, 3])
+        interpreter.allocate_tensors()
+        interpreter.invoke()
+        y, wanted = (interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details())
+        assert y.shape == (batch, 6)
+        assert wanted.tolist() == [batch, 6]
+        assert wanted.dtype == np.int32
+
+
+def test_an_excluded_shape_operator_goes_to_litert(monkeypatch):
+    no_litert(monkeypatch)
+    with pytest.raises(UnsupportedOpError, match="SHAPE #0: Excluded by option excluded_ops"):
+        Interpreter(model_content=flatten(), excluded_ops=["SHAPE"])
 
 
 # Details

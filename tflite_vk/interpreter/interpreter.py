@@ -97,9 +97,10 @@ class Interpreter:
                 profiling=self._options.profiling,
             )
 
-        return SubgraphRunner(
-            graph, lambda g: plan_subgraph(g, self._options, self._device.info), compile_graph
-        )
+        def plan(inferred: Graph) -> SubgraphPlan:
+            return plan_subgraph(graph, inferred, self._options, self._device.info)
+
+        return SubgraphRunner(graph, plan, compile_graph)
 
     def _join(self, plans: Mapping[int, SubgraphPlan]) -> SupportReport:
         count = self.num_subgraphs()

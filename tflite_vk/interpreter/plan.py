@@ -28,18 +28,26 @@ class SubgraphPlan:
     is_taken: bool
 
 
-def plan_subgraph(graph: Graph, options: DelegateOptions, device: DeviceInfo) -> SubgraphPlan:
+def plan_subgraph(
+    original: Graph, graph: Graph, options: DelegateOptions, device: DeviceInfo
+) -> SubgraphPlan:
     """Decide for a subgraph whose shapes are known.
 
     Unlike under LiteRT, a constant that had to be computed costs no CPU operator here, even if the
     model returns it: such nodes count to the first partition.
+
+    Args:
+        original: as read, which the report is about.
+        graph: with shapes, and without the nodes that compute shapes.
+        options: what may go to the device.
+        device: what has to run it.
     """
     folded = fold_constants(graph)
 
     def unsupported(node: Node, graph: Graph) -> str | None:
         return registry.unsupported_reason(node, graph, device.limits)
 
-    excluded = excluded_by_options(graph, options.excluded_ops, options.excluded_nodes)
+    excluded = excluded_by_options(original, options.excluded_ops, options.excluded_nodes)
     plan = plan_partitions(
         folded,
         unsupported,
@@ -51,5 +59,5 @@ def plan_subgraph(graph: Graph, options: DelegateOptions, device: DeviceInfo) ->
     if not left:
         indices = sorted({i for sources in folded.folded.values() for i in sources})
         plan = replace(plan, reasons={}, folded={i: plan.folded.get(i, 0) for i in indices})
-    report = SupportReport.from_plan(graph, plan, device.name)
+    report = SupportReport.from_plan(original, plan, device.name)
     return SubgraphPlan(folded, report, is_taken=not left)

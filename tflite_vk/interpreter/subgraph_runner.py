@@ -13,6 +13,7 @@ from tflite_vk.interpreter.details import numpy_type
 from tflite_vk.interpreter.plan import SubgraphPlan
 from tflite_vk.ir.graph import Graph, Tensor
 from tflite_vk.ops import registry
+from tflite_vk.passes.fold_shapes import fold_shape_node
 from tflite_vk.passes.infer_shapes import infer_shapes, with_shape
 from tflite_vk.session import Session
 from tflite_vk.shape import Shape
@@ -78,7 +79,7 @@ class SubgraphRunner:
         """
         shapes = {t: self.current.tensors[t].shape for t in self.graph.inputs}
         try:
-            inferred = infer_shapes(self.graph, registry.infer_shapes, shapes)
+            inferred = infer_shapes(self.graph, registry.infer_shapes, shapes, fold_shape_node)
         except ValueError as error:
             raise RuntimeError(f"Cannot allocate tensors: {error}") from None
         return self._plan(inferred)
@@ -155,7 +156,8 @@ class SubgraphRunner:
         tensor = self._tensor(tensor_id)
         check_readable(self.graph, tensor_id)
         if tensor.data is not None:
-            return tensor.data
+            # Folded float16 weights are kept as they are in the file.
+            return tensor.data.astype(numpy_type(tensor.dtype), copy=False)
         if not self.is_allocated:
             raise ValueError("Tensor data is null. Run allocate_tensors() first")
         return self._arrays[tensor_id]

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
+
+import numpy.typing as npt
 
 from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.shape import Shape
+
+Array = npt.NDArray[Any]
 
 InferShapes = Callable[[Node, Graph], Sequence[Shape] | None]
 """Shapes of a node's outputs; None where they are unknown before running.
@@ -18,8 +23,15 @@ Raises ValueError where the shapes of the inputs do not fit the operator.
 """
 
 
+Fold = Callable[[Node, Graph], Array | None]
+"""The value of a node's only output where it is known by then, else None."""
+
+
 def infer_shapes(
-    graph: Graph, infer: InferShapes, input_shapes: Mapping[int, Shape] | None = None
+    graph: Graph,
+    infer: InferShapes,
+    input_shapes: Mapping[int, Shape] | None = None,
+    fold: Fold | None = None,
 ) -> Graph:
     """The graph with the shapes that follow from its inputs.
 
@@ -31,6 +43,8 @@ def infer_shapes(
         graph: as a frontend made it.
         infer: the registry's function.
         input_shapes: shapes of graph inputs, by tensor id, that differ from the graph's.
+        fold: computes nodes on the way, since shapes may depend on values: such as
+            `fold_shape_node`. What it computes becomes a constant, noted in `Graph.folded`.
 
     Raises:
         ValueError: changed shapes that do not fit an operator; names the node.
@@ -40,7 +54,17 @@ def infer_shapes(
         tensors[tensor_id] = with_shape(tensors[tensor_id], tuple(shape))
     current = replace(graph, tensors=tensors)  # a view: `tensors` changes as the walk goes on
     changed = {t for t in tensors if tensors[t].shape != graph.tensors[t].shape}
+    kept: list[Node] = []
+    folded = dict(graph.folded)
     for node in graph.nodes:
+        value = None if fold is None else fold(node, current)
+        if value is not None:
+            output = node.outputs[0]
+            tensors[output] = replace(with_shape(tensors[output], value.shape), data=value)
+            sources = (i for t in dict.fromkeys(node.reads) for i in folded.get(t, ()))
+            folded[output] = (*dict.fromkeys(sources), *node.origins)
+            continue
+        kept.append(node)
         is_changed = not changed.isdisjoint(node.reads)
         try:
             shapes = infer(node, current)
@@ -61,7 +85,7 @@ def infer_shapes(
             if tensors[tensor_id].shape != tuple(shape):
                 tensors[tensor_id] = with_shape(tensors[tensor_id], tuple(shape))
                 changed.add(tensor_id)
-    return replace(graph, tensors=dict(tensors))
+    return replace(graph, tensors=dict(tensors), nodes=tuple(kept), folded=folded)
 
 
 def with_shape(tensor: Tensor, shape: Shape) -> Tensor:
