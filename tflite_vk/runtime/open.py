@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import logging
+import os
 import threading
 from collections.abc import Sequence
 
 from tflite_vk.device_info import DeviceInfo
 from tflite_vk.errors import DeviceError, OptionError
 from tflite_vk.runtime.device import Device
+from tflite_vk.runtime.vulkan.features import without_enabling
 from tflite_vk.runtime.vulkan.probe import INSTALL_HINT, probe
+
+logger = logging.getLogger("tflite_vk")
 
 _PREFERENCE = ("discrete", "integrated", "virtual", "other", "cpu")
 
 _open_devices: dict[tuple[int, str], Device] = {}
 _lock = threading.Lock()
+
+
+def _forget_devices() -> None:
+    """In a forked child: drop the parent's devices untouched, and a lock some thread may hold."""
+    global _lock  # noqa: PLW0603
+    _lock = threading.Lock()
+    # Kept alive, and never used: freeing them here would free what the parent still uses.
+    _inherited.extend(_open_devices.values())
+    _open_devices.clear()
+
+
+_inherited: list[Device] = []
+os.register_at_fork(after_in_child=_forget_devices)
 
 
 def devices() -> list[DeviceInfo]:
@@ -56,8 +75,18 @@ def _open(info: DeviceInfo, dispatcher: str) -> Device:
     if dispatcher == "kompute":
         from tflite_vk.runtime.kompute import KomputeDevice
 
-        return KomputeDevice(info)
-    raise OptionError(f"dispatcher {dispatcher!r} is unknown; choose kompute or auto")
+        # Kompute switches no features on, so kernels must not count on any.
+        return KomputeDevice(dataclasses.replace(info, features=without_enabling(info.features)))
+    from tflite_vk.runtime.vulkan.device import VulkanDevice
+
+    return VulkanDevice(info)
+
+
+def _open_once(info: DeviceInfo, dispatcher: str) -> Device:
+    key = (info.index, dispatcher)
+    if key not in _open_devices:
+        _open_devices[key] = _open(info, dispatcher)
+    return _open_devices[key]
 
 
 @functools.cache
@@ -71,23 +100,47 @@ def _has_kompute() -> bool:
     return True
 
 
-def open_device(wanted: int | str | None = None, dispatcher: str = "auto") -> Device:
+def open_device(
+    wanted: int | str | None = None,
+    dispatcher: str = "auto",
+    *,
+    cache_dir: str | os.PathLike[str] | None = None,
+    model_token: str | None = None,
+) -> Device:
     """Open a device, once a process for each dispatcher.
 
     Args:
         wanted: as for `choose`.
-        dispatcher: "kompute", "vulkan", or "auto": Kompute where it is installed.
+        dispatcher: "kompute", "vulkan", or "auto": Kompute where it is installed and works.
+        cache_dir: folder of pipelines compiled earlier, for the Vulkan dispatcher; Kompute can't
+            keep any.
+        model_token: name of the file in it, for one file a model; None shares one.
 
     Raises:
         DeviceError: nothing to open, or opening failed; says what to install.
         OptionError: the option names no device or dispatcher.
     """
-    if dispatcher == "auto":
-        dispatcher = "kompute"
-    found = probe()
-    info = choose(found, wanted)
-    key = (info.index, dispatcher)
+    if dispatcher not in ("auto", "kompute", "vulkan"):
+        raise OptionError(f"dispatcher {dispatcher!r} is unknown; choose kompute, vulkan or auto")
+    info = choose(probe(), wanted)
     with _lock:
-        if key not in _open_devices:
-            _open_devices[key] = _open(info, dispatcher)
-        return _open_devices[key]
+        device = _open_chosen(info, dispatcher)
+    if cache_dir is None or device.dispatcher != "vulkan":
+        return device
+    from tflite_vk.runtime.vulkan.caching import CachingDevice
+    from tflite_vk.runtime.vulkan.device import VulkanDevice
+
+    assert isinstance(device, VulkanDevice)
+    return CachingDevice(device, cache_dir, model_token)
+
+
+def _open_chosen(info: DeviceInfo, dispatcher: str) -> Device:
+    if dispatcher != "auto":
+        return _open_once(info, dispatcher)
+    if not _has_kompute():
+        return _open_once(info, "vulkan")
+    try:
+        return _open_once(info, "kompute")
+    except DeviceError as error:
+        logger.warning("Kompute is installed but fails (%s); Vulkan is used directly", error)
+        return _open_once(info, "vulkan")

@@ -8,8 +8,11 @@ from typing import Any
 
 from tflite_vk.device_info import DeviceInfo, DeviceLimits, DeviceType
 from tflite_vk.errors import DeviceError
+from tflite_vk.runtime.vulkan.features import available_features, subgroup_features
 
 _TYPES: dict[int, DeviceType] = {1: "integrated", 2: "discrete", 3: "virtual", 4: "cpu"}
+
+_VULKAN_1_1 = 1 << 22 | 1 << 12
 
 INSTALL_HINT = (
     "install a Vulkan driver and loader (Debian and Ubuntu: `apt-get install libvulkan1 "
@@ -62,7 +65,9 @@ def create_instance(vk: Any, extensions: tuple[str, ...] = ()) -> Any:
         DeviceError: no driver could be loaded, or the loader is too old.
     """
     application = vk.VkApplicationInfo(
-        pApplicationName="tflite_vk", pEngineName="tflite_vk", apiVersion=vk.VK_MAKE_VERSION(1, 1, 0)
+        pApplicationName="tflite_vk",
+        pEngineName="tflite_vk",
+        apiVersion=vk.VK_MAKE_VERSION(1, 1, 0),
     )
     info = vk.VkInstanceCreateInfo(
         pApplicationInfo=application, ppEnabledExtensionNames=list(extensions)
@@ -80,28 +85,26 @@ def _text(vk: Any, chars: Any) -> str:
     return chars if isinstance(chars, str) else vk.ffi.string(chars).decode(errors="replace")
 
 
-def _features(vk: Any, device: Any) -> frozenset[str]:
-    """Names of core features that are on, and of the extensions kernels may use."""
-    core = vk.vkGetPhysicalDeviceFeatures(device)
-    names = {n for n in ("shaderInt16", "shaderInt64", "shaderFloat64") if getattr(core, n)}
-    extensions = {
-        _text(vk, e.extensionName) for e in vk.vkEnumerateDeviceExtensionProperties(device, None)
-    }
-    wanted = {
-        "VK_KHR_16bit_storage",
-        "VK_KHR_8bit_storage",
-        "VK_KHR_shader_float16_int8",
-        "VK_KHR_shader_integer_dot_product",
-        "VK_KHR_cooperative_matrix",
-        "VK_KHR_timeline_semaphore",
-        "VK_EXT_subgroup_size_control",
-    }
-    return frozenset(names | (extensions & wanted))
+def _extensions(vk: Any, device: Any) -> frozenset[str]:
+    found = vk.vkEnumerateDeviceExtensionProperties(device, None)
+    return frozenset(_text(vk, e.extensionName) for e in found)
+
+
+def is_usable(vk: Any, device: Any) -> bool:
+    """False for a device of Vulkan 1.0, which the shaders (SPIR-V 1.3) are too new for."""
+    properties = vk.ffi.new("VkPhysicalDeviceProperties*")
+    vk.lib.vkGetPhysicalDeviceProperties(device, properties)
+    return bool(properties.apiVersion >= _VULKAN_1_1)
 
 
 def describe(vk: Any, device: Any, index: int) -> DeviceInfo:
-    """DeviceInfo of a physical device."""
-    subgroup = vk.VkPhysicalDeviceSubgroupProperties()
+    """DeviceInfo of a physical device of Vulkan 1.1 or newer."""
+    extensions = _extensions(vk, device)
+    # An unknown structure would be skipped by the driver, but the layer complains of it.
+    driver = vk.VkPhysicalDeviceDriverProperties()
+    subgroup = vk.VkPhysicalDeviceSubgroupProperties(
+        pNext=driver if "VK_KHR_driver_properties" in extensions else None
+    )
     maintenance = vk.VkPhysicalDeviceMaintenance3Properties(pNext=subgroup)
     wrapped = vk.VkPhysicalDeviceProperties2(pNext=maintenance)
     vk.vkGetPhysicalDeviceProperties2(device, wrapped)
@@ -126,11 +129,13 @@ def describe(vk: Any, device: Any, index: int) -> DeviceInfo:
         type=_TYPES.get(p.deviceType, "other"),
         vendor_id=p.vendorID,
         device_id=p.deviceID,
+        driver_name=_text(vk, driver.driverName),
         driver_version=p.driverVersion,
         api_version=f"{v >> 22 & 0x7F}.{v >> 12 & 0x3FF}.{v & 0xFFF}",
         uuid=bytes(p.pipelineCacheUUID).hex(),
         limits=limits,
-        features=_features(vk, device),
+        features=available_features(vk, device, extensions)
+        | frozenset(subgroup_features(subgroup)),
     )
 
 
@@ -143,11 +148,12 @@ def physical_devices(vk: Any, handle: Any) -> list[Any]:
 
 
 def probe() -> list[DeviceInfo]:
-    """Every Vulkan device.
+    """Every device of Vulkan 1.1 or newer, numbered as the driver numbers all of them.
 
     Raises:
         DeviceError: package, loader or driver is missing; says which, and what to install.
     """
     vk = load_vulkan()
     with instance(vk) as handle:
-        return [describe(vk, d, i) for i, d in enumerate(physical_devices(vk, handle))]
+        found = enumerate(physical_devices(vk, handle))
+        return [describe(vk, d, i) for i, d in found if is_usable(vk, d)]

@@ -1,0 +1,169 @@
+"""Pipeline cache files: what a driver compiled, kept between processes.
+
+A file is only ever a help. One that is cut short, damaged, or of another device, driver or
+version of this package counts as absent; one that can't be written is left out.
+
+Format: magic, two lengths, a description in JSON, the driver's data. The description names what
+the data is for and holds its hash; a file is good where it is byte for byte the one expected.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import logging
+import os
+import re
+import struct
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tflite_vk.device_info import DeviceInfo
+from tflite_vk.shader_library import library_hash
+
+logger = logging.getLogger("tflite_vk")
+
+_MAGIC = b"TFLITEVK"
+_LENGTHS = struct.Struct("<QQ")
+_FORMAT = 1
+
+# VkPipelineCacheHeaderVersionOne: its own size, version, vendor, device, cache UUID.
+_DRIVER_HEADER = struct.Struct("<IIII16s")
+
+_warned: set[str] = set()
+
+
+def _package_version() -> str:
+    # Not tflite_vk.__version__: nothing down here may import the package's front doors.
+    try:
+        return importlib.metadata.version("tflite_vk")
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+@dataclass(frozen=True)
+class CacheKey:
+    """Everything that makes a driver's data useless when it changes.
+
+    Attributes:
+        device: name of the device.
+        uuid: pipeline cache UUID, hexadecimal.
+        vendor_id, device_id: PCI ids.
+        driver_version: vendor's own encoding.
+        package: version of this package.
+        shaders: hash of the compiled shaders.
+    """
+
+    device: str
+    uuid: str
+    vendor_id: int
+    device_id: int
+    driver_version: int
+    package: str
+    shaders: str
+
+    @classmethod
+    def of(cls, info: DeviceInfo) -> CacheKey:
+        """The key of a device, as this package now is."""
+        return cls(
+            device=info.name,
+            uuid=info.uuid,
+            vendor_id=info.vendor_id,
+            device_id=info.device_id,
+            driver_version=info.driver_version,
+            package=_package_version(),
+            shaders=library_hash(),
+        )
+
+    def fits(self, data: bytes) -> bool:
+        """True where the driver's own header in the data names this device."""
+        if len(data) < _DRIVER_HEADER.size:
+            return False
+        size, version, vendor, device, uuid = _DRIVER_HEADER.unpack_from(data)
+        return (
+            _DRIVER_HEADER.size <= size <= len(data)
+            and version == 1
+            and (vendor, device, uuid.hex()) == (self.vendor_id, self.device_id, self.uuid)
+        )
+
+
+class CacheFile:
+    """One file of driver data.
+
+    Attributes:
+        path: where it is, whether or not it exists.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], key: CacheKey, token: str | None) -> None:
+        """Name a file; nothing is read or made yet.
+
+        Args:
+            folder: where the file lies; made when something is written.
+            key: what the file must be for.
+            token: the caller's name for a model; None is one file for all of a device's models.
+        """
+        self.key = key
+        # Devices side by side in one folder; everything else that may change is in the file.
+        device = hashlib.sha256(f"{key.device}\0{key.vendor_id}\0{key.device_id}".encode())
+        name = re.sub(r"[^\w.-]", "_", token or "pipelines")
+        self.path = Path(folder) / f"{name}-{device.hexdigest()[:12]}.vkcache"
+
+    def load(self) -> bytes | None:
+        """The driver's data; None where there is none that is good. Never raises for a bad file."""
+        try:
+            content = self.path.read_bytes()
+        except OSError:
+            return None
+        data = self._parse(content)
+        if data is None:
+            logger.info("pipeline cache %s is damaged or for something else: ignored", self.path)
+        return data
+
+    def _parse(self, content: bytes) -> bytes | None:
+        start = len(_MAGIC) + _LENGTHS.size
+        if len(content) < start or not content.startswith(_MAGIC):
+            return None
+        described, size = _LENGTHS.unpack_from(content, len(_MAGIC))
+        if len(content) != start + described + size:
+            return None
+        data = content[start + described :]
+        if content[start : start + described] != self._description(data):
+            return None
+        return data if self.key.fits(data) else None
+
+    def _description(self, data: bytes) -> bytes:
+        fields = {"format": _FORMAT, "sha256": hashlib.sha256(data).hexdigest(), **vars(self.key)}
+        return json.dumps(fields, sort_keys=True).encode()
+
+    def save(self, data: bytes) -> bool:
+        """Replace the file in one step, so that no reader sees half of it.
+
+        Returns:
+            False where it can't be written; says so once for each folder.
+        """
+        description = self._description(data)
+        lengths = _LENGTHS.pack(len(description), len(data))
+        temporary: str | None = None
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # A name of its own for every writer: two processes may be here at once.
+            file, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".vkcache-")
+            with os.fdopen(file, "wb") as stream:
+                stream.write(_MAGIC + lengths + description + data)
+            os.replace(temporary, self.path)  # noqa: PTH105
+        except OSError as error:
+            if temporary is not None:
+                Path(temporary).unlink(missing_ok=True)
+            folder = str(self.path.parent)
+            if folder not in _warned:
+                _warned.add(folder)
+                logger.warning(
+                    "the pipeline cache can't be written to %s (%s): pipelines are compiled "
+                    "again in the next process; choose another cache_dir",
+                    folder,
+                    error,
+                )
+            return False
+        return True

@@ -1,0 +1,85 @@
+"""VulkanDevice: the Device protocol on Vulkan itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import weakref
+
+from tflite_vk.device_info import DeviceInfo
+from tflite_vk.errors import DeviceError
+from tflite_vk.program import MemoryPlan, Program
+from tflite_vk.runtime.vulkan.api import Api
+from tflite_vk.runtime.vulkan.executable import VulkanExecutable
+from tflite_vk.runtime.vulkan.features import without_enabling
+from tflite_vk.runtime.vulkan.handle import DeviceHandle
+from tflite_vk.runtime.vulkan.limits import check_program
+from tflite_vk.runtime.vulkan.pipelines import Pipelines
+from tflite_vk.runtime.vulkan.resources import Resources
+
+STAGING_VARIABLE = "TFLITE_VK_FORCE_STAGING"
+"""Environment variable: "1" copies inputs and outputs even where the host sees device memory."""
+
+
+class VulkanDevice:
+    """A device opened through the package `vulkan`.
+
+    Safe for several threads. Its executables keep it alive, and memory that an array still looks
+    into keeps the Vulkan device below it alive.
+    """
+
+    dispatcher = "vulkan"
+
+    def __init__(self, info: DeviceInfo, *, force_staging: bool | None = None) -> None:
+        """Open a device.
+
+        Args:
+            info: which one, by its index; its limits may be smaller than the device's.
+            force_staging: copy inputs and outputs even where that isn't needed; None reads
+                TFLITE_VK_FORCE_STAGING.
+
+        Raises:
+            DeviceError: package, loader or driver is missing, or the device can't be opened.
+            OptionError: an environment variable has a value that means nothing.
+        """
+        if force_staging is None:
+            force_staging = os.environ.get(STAGING_VARIABLE) == "1"
+        self._force_staging = force_staging
+        self.handle = DeviceHandle(Api(), info)
+        enabled = self.handle.enabled | without_enabling(info.features)
+        self.info = dataclasses.replace(info, features=enabled)
+        self.pipelines = Pipelines(self.handle)
+        self._executables: weakref.WeakSet[VulkanExecutable] = weakref.WeakSet()
+        self._finalizer = weakref.finalize(self, _destroy, self.handle, self.pipelines)
+
+    def compile(
+        self, program: Program, plan: MemoryPlan, *, profiling: bool = False, guard_words: int = 0
+    ) -> VulkanExecutable:
+        """Make a program ready to run."""
+        if not self._finalizer.alive:
+            raise DeviceError(f"device {self.info.name!r} is closed; open it again")
+        self.handle.check_usable()
+        check_program(program, self.info, self.info.features)
+        resources = Resources(
+            self.handle,
+            self.pipelines,
+            program,
+            plan,
+            profiling=profiling,
+            guard_words=guard_words,
+            force_staging=self._force_staging,
+        )
+        executable = VulkanExecutable(self, self.handle, resources, guard_words)
+        self._executables.add(executable)
+        return executable
+
+    def close(self) -> None:
+        """Close every executable, then the device."""
+        for executable in list(self._executables):
+            executable.close()
+        self._finalizer()
+
+
+def _destroy(handle: DeviceHandle, pipelines: Pipelines) -> None:
+    pipelines.destroy()
+    handle.release()
