@@ -8,7 +8,7 @@ import pytest
 from tests.delegate.fake import Log, fake_delegate, random, run
 from tflite_vk.delegate import callbacks
 from tflite_vk.delegate.delegate import load_delegate
-from tflite_vk.errors import DeviceError, OptionError
+from tflite_vk.errors import DeviceError, OptionError, ShaderError
 from tflite_vk.testing.model_writer import ModelWriter
 
 litert = pytest.importorskip("ai_edge_litert.interpreter")
@@ -29,23 +29,51 @@ def load(data, delegate):
     return i
 
 
-@pytest.mark.parametrize(
-    "error", [DeviceError("out of memory"), ValueError("a bug"), MemoryError()]
-)
-def test_a_partition_that_does_not_compile_goes_to_the_cpu(error):
+def failing_on(op, error):
     def fail(graph):
-        if any(n.op == "RELU" for n in graph.nodes):
+        if any(n.op == op for n in graph.nodes):
             raise error
 
-    delegate = fake_delegate(fail=fail)
-    i = load(model("NEG", "ABS", "RELU", "NEG"), delegate)
+    return fail
+
+
+@pytest.mark.parametrize("error", [ValueError("a bug"), MemoryError(), ShaderError("gone")])
+def test_a_node_that_does_not_compile_goes_to_the_cpu(error):
+    log = Log()
+    delegate = fake_delegate(log, fail=failing_on("RELU", error))
+    i = load(model("NEG", "ABS", "NEG", "RELU", "NEG"), delegate)
     x = random(4)
-    np.testing.assert_array_equal(run(i, x)[0], -np.abs(x))
-    assert [n.delegated for n in delegate.report.nodes] == [True, False, False, False]
-    reason = delegate.report.nodes[2].reason
-    assert reason.startswith("Its partition does not compile: ")
+    np.testing.assert_array_equal(run(i, x)[0], np.zeros(4))
+    assert [n.delegated for n in delegate.report.nodes] == [True, False, True, False, True]
+    reason = delegate.report.nodes[3].reason
+    assert reason.startswith("It does not compile: ")
     assert str(error) in reason
-    assert not delegate.report.nodes[2].supported
+    assert not delegate.report.nodes[3].supported
+    assert len(log.compiled) - log.closed == 3
+
+
+def test_nodes_that_do_not_compile_together_go_to_the_cpu():
+    def fail(graph):
+        if {"RELU", "NEG"} <= {n.op for n in graph.nodes}:
+            raise ValueError("not both")
+
+    delegate = fake_delegate(fail=fail)
+    load(model("NEG", "ABS", "RELU", "NEG"), delegate)
+    assert [n.delegated for n in delegate.report.nodes] == [True, False, False, False]
+    assert delegate.report.nodes[2].reason == "Its partition does not compile: ValueError: not both"
+
+
+def test_a_failing_device_is_not_asked_about_each_node():
+    attempts = []
+
+    def fail(graph):
+        attempts.append(graph)
+        raise DeviceError("out of memory")
+
+    delegate = fake_delegate(fail=fail)
+    load(model("NEG", "RELU", "NEG"), delegate)
+    assert len(attempts) == 1
+    assert delegate.report.nodes[0].reason == "Its partition does not compile: out of memory"
 
 
 def test_nothing_compiles():

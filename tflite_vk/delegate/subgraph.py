@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from tflite_vk import tflite_abi as abi
 from tflite_vk.delegate.kernel import Compile, Compiled, Kernel
-from tflite_vk.errors import Error
+from tflite_vk.errors import DeviceError, Error
 from tflite_vk.frontend.context import (
     ContextSubgraph,
     preview_partitions,
@@ -159,8 +159,8 @@ class _Planner:
                 graph = extract(self._folded, nodes, inputs, outputs)
                 group = previous.pop(nodes, None)
                 if group is None or group.graph.outputs != graph.outputs:
-                    compiled, reason = self._compile(graph)
-                    failure.update({n.index: reason for n in graph.nodes if reason is not None})
+                    compiled, error = self._compile(graph)
+                    failure.update(self._blame(graph, error))
                     group = _Group(nodes, graph, compiled)
                 groups[nodes] = group
             result = SubgraphPlan(self._read.graph, self._folded, _actual(plan, groups), groups)
@@ -191,16 +191,36 @@ class _Planner:
         # With nodes left over TFLite lists the CPU's groups too.
         return [p for p in preview_partitions(self._context, ordered) if p[0][0] in delegated]
 
-    def _compile(self, graph: Graph) -> tuple[Compiled | None, str | None]:
+    def _compile(self, graph: Graph) -> tuple[Compiled | None, Exception | None]:
         if not graph.nodes:
             return None, None
         try:
             return self._target.compile(graph), None
-        except Error as error:
-            return None, f"Its partition does not compile: {error}"
-        except Exception as error:  # a bug in lowering costs a partition, not the model
+        except Exception as error:  # a bug in lowering costs nodes, not the model
             logger.debug("partition does not compile", exc_info=True)
-            return None, f"Its partition does not compile: {type(error).__name__}: {error}"
+            return None, error
+
+    def _blame(self, graph: Graph, error: Exception | None) -> dict[int, str]:
+        """Nodes to leave to the CPU because their partition does not compile, with the reason.
+
+        Those that do not compile alone either; where there are none, or where the device itself
+        failed and would fail again, the whole partition.
+        """
+        if error is None:
+            return {}
+        alone: dict[int, str] = {}
+        for node in graph.nodes if not isinstance(error, DeviceError) else ():
+            compiled, own = self._compile(extract(graph, (node.index,)))
+            if compiled is not None:
+                compiled.close()
+            if own is not None:
+                alone[node.index] = f"It does not compile: {_text(own)}"
+        reason = f"Its partition does not compile: {_text(error)}"
+        return alone or {n.index: reason for n in graph.nodes}
+
+
+def _text(error: Exception) -> str:
+    return str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
 
 
 def _fold(graph: Graph) -> Graph:
