@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import settings
 
 from tflite_vk.errors import DeviceError
 from tflite_vk.runtime.device import Device
 from tflite_vk.runtime.open import open_device
+
+
+# Machines that run these tests are slow and noisy: a deadline would test them, not the code.
+settings.register_profile("tflite_vk", deadline=None)
+settings.load_profile("tflite_vk")
 
 
 @pytest.fixture(scope="session")
