@@ -31,7 +31,9 @@
 // value that is already infinite or NaN stays what it is.
 vec4 saturate_f16(vec4 v) {
     vec4 limited = clamp(v, vec4(-65504.0), vec4(65504.0));
-    return mix(limited, v, notEqual(v - v, vec4(0.0)));
+    // By the bits, since a driver may fold v - v to zero (lavapipe does).
+    uvec4 exponent = floatBitsToUint(v) & 0x7F800000u;
+    return mix(v, limited, lessThan(exponent, uvec4(0x7F800000u)));
 }
 
 vec4 unpack_f16(uvec2 v) { return vec4(unpackHalf2x16(v.x), unpackHalf2x16(v.y)); }
