@@ -150,13 +150,13 @@ def build(
     """Compile what has changed, and make the folder hold exactly the variants that compile.
 
     Raises:
-        BuildError: A variant table or the toolchain is wrong. A shader that does not compile is in
-            `Result.errors` instead, so that the others are still written.
+        BuildError: There is no compiler, or nothing to compile. A shader or a variant table that is wrong
+            is in `Result.errors` instead, so that the others are still written.
     """
     toolchain = find_toolchain()
-    variants = load_variants(shaders)
+    variants, errors = load_variants(shaders)
     out.mkdir(parents=True, exist_ok=True)
-    result = Result()
+    result = Result(errors=errors)
 
     def job(variant: Variant) -> tuple[bytes, dict[str, Any]] | BuildError | None:
         try:
@@ -196,9 +196,9 @@ def build(
 def outdated(shaders: Path = DEFAULT_SHADERS, out: Path = DEFAULT_OUT) -> list[str]:
     """Return one line for each variant whose binary is missing, old or no longer asked for."""
     toolchain = find_toolchain()
-    variants = load_variants(shaders)
+    variants, errors = load_variants(shaders)
     before = read_manifest(out)
-    lines = [
+    lines = errors + [
         f"{variant}: {'out of date' if variant.name in before else 'not built'}"
         for variant in variants
         if not is_current(variant.name, source_hash(variant, toolchain), out, before)

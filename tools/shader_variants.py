@@ -43,26 +43,30 @@ class Variant:
         return place if self.name == self.source.stem else f"{place} (variant {self.name})"
 
 
-def load_variants(shaders: Path) -> list[Variant]:
-    """Return every variant of every shader in a folder, sorted by name.
+def load_variants(shaders: Path) -> tuple[list[Variant], list[str]]:
+    """Return every variant of every shader in a folder, sorted by name, and what is wrong with the rest.
 
     Raises:
-        BuildError: There is no shader, or a variant table is malformed, stands alone or repeats a name.
+        BuildError: There is no shader at all.
     """
     variants: dict[str, Variant] = {}
-    for table in sorted(shaders.glob("*.toml")):
-        if not table.with_suffix(".comp").exists():
-            raise BuildError(
-                f"{shaders.name}/{table.name}: there is no {table.stem}.comp beside it"
-            )
-    for source in sorted(shaders.glob("*.comp")):
-        for variant in _with_full_epilogue(_variants_of(source)):
-            if variant.name in variants:
-                raise BuildError(f"{variant}: {variants[variant.name]} makes the same name")
-            variants[variant.name] = variant
-    if not variants:
+    errors = [
+        f"{shaders.name}/{table.name}: there is no {table.stem}.comp beside it"
+        for table in sorted(shaders.glob("*.toml"))
+        if not table.with_suffix(".comp").exists()
+    ]
+    sources = sorted(shaders.glob("*.comp"))
+    if not sources:
         raise BuildError(f"there is no *.comp in {shaders}")
-    return [variants[name] for name in sorted(variants)]
+    for source in sources:
+        try:
+            for variant in _with_full_epilogue(_variants_of(source)):
+                if variant.name in variants:
+                    raise BuildError(f"{variant}: {variants[variant.name]} makes the same name")
+                variants[variant.name] = variant
+        except BuildError as error:
+            errors.append(str(error))
+    return [variants[name] for name in sorted(variants)], errors
 
 
 def included_files(source: Path) -> list[Path]:
@@ -88,8 +92,6 @@ def _with_full_epilogue(variants: list[Variant]) -> list[Variant]:
 
     `shaders/include/epilogue.glsl` says why there are two.
     """
-    if not variants:
-        return []
     source = variants[0].source
     included = {path.name for path in included_files(source)}
     if EPILOGUE not in included:
