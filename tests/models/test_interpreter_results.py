@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.compare import assert_close
+from tests.support.models import model_path
 from tests.support.oracle import reference_interpreter
 from tflite_vk.interpreter import Interpreter
 from tflite_vk.ir import attributes as ir
@@ -215,3 +216,10 @@ def test_a_signature_of_another_subgraph_hands_over():
             interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), np.abs(kept)
         )
     assert interpreter.report.num_delegated == 1
+
+
+def test_a_real_model_without_litert_s_kernels():
+    data = model_path("face_detection_short_range").read_bytes()
+    with Interpreter(model_content=data) as interpreter:
+        assert not interpreter.uses_litert
+        check(data, interpreter, RNG.uniform(-1, 1, (1, 128, 128, 3)).astype(np.float32))
