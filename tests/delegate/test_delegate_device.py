@@ -137,3 +137,17 @@ def test_real_model(name):
     assert str(delegate.report).startswith("All 164 operations will run on the GPU")
     values = [random(*d["shape"]) for d in i.get_input_details()]
     assert_close(run(i, *values), run(reference, *values))
+
+
+def test_pipelines_are_kept_in_a_folder(tmp_path, caplog):
+    pytest.importorskip("vulkan")
+    x = random(1, 9, 7, 3)
+    results = []
+    for _ in range(2):
+        delegate = tflite_vk.VulkanDelegate(
+            dispatcher="vulkan", cache_dir=tmp_path / "cache", model_token="net"
+        )
+        results.append(run(load(small_net(), [delegate]), x)[0])
+        assert [p for p in (tmp_path / "cache").rglob("*") if p.is_file()]
+    np.testing.assert_array_equal(*results)
+    assert "cache_dir does nothing" not in caplog.text

@@ -196,7 +196,7 @@ def test_load_delegate_checks_before_it_opens_anything():
 def test_no_device_is_an_error_of_the_constructor(monkeypatch):
     from tflite_vk.delegate import delegate as module
 
-    def nothing(wanted, dispatcher):
+    def nothing(wanted, dispatcher, **cache):
         raise DeviceError("no Vulkan device on this machine")
 
     monkeypatch.setattr(module, "open_device", nothing)

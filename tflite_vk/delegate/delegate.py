@@ -215,7 +215,14 @@ class VulkanDelegate(GraphDelegate):
             DeviceError: there is no device to open; says what to install.
         """
         chosen = DelegateOptions.from_keywords(options, keywords)
-        device = open_device(chosen.device, chosen.dispatcher)
+        device = open_device(
+            chosen.device,
+            chosen.dispatcher,
+            cache_dir=chosen.cache_dir,
+            model_token=chosen.model_token,
+        )
+        if chosen.cache_dir is not None and device.dispatcher == "kompute":
+            logger.warning("cache_dir does nothing under Kompute; choose dispatcher='vulkan'")
 
         def compile_graph(graph: Graph) -> Session:
             return Session(
