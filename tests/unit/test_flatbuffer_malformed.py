@@ -418,7 +418,7 @@ def test_every_truncation_of_a_model():
 SMALL = small().build()
 
 
-@settings(max_examples=1500, deadline=None, derandomize=True)
+@settings(max_examples=800, deadline=None, derandomize=True)
 @given(
     flips=st.lists(
         st.tuples(st.integers(0, len(SMALL) - 1), st.integers(0, 255)), min_size=1, max_size=8
@@ -431,7 +431,7 @@ def test_flipped_bytes(flips):
     only_model_errors(bytes(data))
 
 
-@settings(max_examples=1500, deadline=None, derandomize=True)
+@settings(max_examples=800, deadline=None, derandomize=True)
 @given(
     words=st.lists(
         st.tuples(
