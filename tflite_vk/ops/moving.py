@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node, Tensor
-from tflite_vk.layout import Storage, element_bytes
-from tflite_vk.shape import Shape
+from tflite_vk.layout import Storage, element_bytes, pack
+from tflite_vk.ops.context import LoweringContext
 
 MOVED = frozenset({DType.FLOAT32, DType.INT32, DType.UINT32, DType.BOOL})
 
 _INTEGERS = frozenset({DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.INT64})
+_INT32 = np.iinfo(np.int32)
 
 
 def lanes_variant(shader: str, storage: Storage) -> str:
@@ -66,6 +67,35 @@ def expect_inputs(node: Node, least: int, most: int | None = None) -> None:
         raise ValueError(f"has {len(node.reads)} inputs (supported: {supported})")
 
 
-def squeezed(shape: Shape) -> Shape:
-    """The shape without its dimensions of 1."""
-    return tuple(d for d in shape if d != 1)
+def index_buffer(ctx: LoweringContext, tensor: Tensor) -> int:
+    """The buffer of an index tensor as int32 in the padded layout; constants may be of any width."""
+    if tensor.data is None or tensor.dtype is DType.INT32:
+        return ctx.buffer(tensor.id)
+    narrow = np.clip(tensor.data, _INT32.min, _INT32.max).astype(np.int32)
+    return ctx.constant(pack(narrow, "i32"), tensor.name)
+
+
+def check_indices(node: Node, graph: Graph, position: int, sizes: Sequence[int]) -> str | None:
+    """Reason where a constant index lies outside, or the indices are no integers.
+
+    Args:
+        node: the node.
+        graph: its graph.
+        position: of the indices among the inputs.
+        sizes: size that the indices in each column of the innermost dimension count in; one size
+            for all of them.
+    """
+    tensor = graph.input(node, position)
+    if tensor.data is None:
+        if tensor.dtype is DType.INT32:
+            return None
+        return f"input {position} is {tensor.dtype.name} (supported: INT32, constants INT64)"
+    if tensor.dtype not in _INTEGERS:
+        return f"input {position} is {tensor.dtype.name} (supported: INT32, constants INT64)"
+    data = np.asarray(tensor.data).astype(np.int64)
+    outside = (data < 0) | (data >= np.array(sizes, np.int64))
+    if outside.any():
+        at = tuple(int(i) for i in np.argwhere(outside)[0])
+        limit = sizes[at[-1] if len(sizes) > 1 else 0]
+        return f"index {data[at]} lies outside a dimension of {limit}"
+    return None

@@ -1,0 +1,112 @@
+"""GATHER and EMBEDDING_LOOKUP: slices along an axis, chosen by indices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tflite_vk.ir.attributes import GatherAttributes
+from tflite_vk.ir.graph import Graph, Node, Tensor
+from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.moving import (
+    MOVED,
+    check_data_types,
+    check_indices,
+    expect_inputs,
+    index_buffer,
+    lanes_variant,
+)
+from tflite_vk.ops.operator import Operator
+from tflite_vk.ops.registry import register
+from tflite_vk.shape import (
+    LANES,
+    Shape,
+    inner,
+    normalize_axis,
+    num_elements,
+    num_vectors,
+    vectors_per_row,
+)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What takes part in a gather: GATHER and EMBEDDING_LOOKUP order their inputs differently."""
+
+    values: Tensor
+    indices: Tensor
+    axis: int
+    batch_dims: int
+
+
+def _parts(node: Node, graph: Graph) -> Parts:
+    if node.op == "EMBEDDING_LOOKUP":
+        return Parts(graph.input(node, 1), graph.input(node, 0), 0, 0)
+    values, indices = graph.input(node, 0), graph.input(node, 1)
+    assert isinstance(node.attributes, GatherAttributes)
+    axis = normalize_axis(node.attributes.axis, values.rank)
+    batch_dims = node.attributes.batch_dims
+    if batch_dims < 0:
+        batch_dims += indices.rank
+    if axis is None:
+        raise ValueError(f"axis {node.attributes.axis} of a tensor of rank {values.rank}")
+    if not 0 <= batch_dims <= min(axis, indices.rank):
+        raise ValueError(f"batch_dims {node.attributes.batch_dims} with axis {axis}")
+    if values.shape[:batch_dims] != indices.shape[:batch_dims]:
+        raise ValueError(
+            f"the first {batch_dims} of {list(values.shape)} and {list(indices.shape)} differ"
+        )
+    return Parts(values, indices, axis, batch_dims)
+
+
+@register
+class Gather(Operator):
+    """Slices along an axis, chosen by indices."""
+
+    versions = {"GATHER": 7, "EMBEDDING_LOOKUP": 5}
+    dtypes = MOVED
+    notes = "run-time indices must be INT32; one that lies outside gives zeros, where TFLite stops with an error"
+
+    def check(self, node: Node, graph: Graph) -> str | None:
+        parts = _parts(node, graph)
+        values, indices = (1, 0) if node.op == "EMBEDDING_LOOKUP" else (0, 1)
+        reason = check_data_types(node, graph, [values])
+        return reason or check_indices(node, graph, indices, [parts.values.shape[parts.axis]])
+
+    def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
+        expect_inputs(node, 2)
+        if node.op == "EMBEDDING_LOOKUP" and graph.input(node, 0).rank != 1:
+            raise ValueError(f"indices of rank {graph.input(node, 0).rank} (supported: 1)")
+        p = _parts(node, graph)
+        values, chosen = p.values.shape, p.indices.shape[p.batch_dims :]
+        if not values:
+            raise ValueError("gathers from a scalar")
+        return [(*values[: p.axis], *chosen, *values[p.axis + 1 :])]
+
+    def lower(self, node: Node, ctx: LoweringContext) -> None:
+        p = _parts(node, ctx.graph)
+        output = ctx.graph.output(node)
+        source = p.values.shape
+        in_lanes = p.axis == len(source) - 1
+        slice_shape = source[p.axis + 1 :]
+        vectors = num_vectors(output.shape)
+        ctx.dispatch_flat(
+            node,
+            lanes_variant("gather", ctx.storage(output)),
+            [ctx.buffer(p.values.id), index_buffer(ctx, p.indices), ctx.buffer(output.id)],
+            invocations=vectors,
+            spec=(int(in_lanes),),
+            push=(
+                vectors,
+                1 if in_lanes else num_vectors(slice_shape),
+                num_elements(p.indices.shape[p.batch_dims :]),
+                num_elements(source[p.batch_dims : p.axis]),
+                source[p.axis],
+                inner(p.indices.shape),
+                vectors_per_row(p.indices.shape) * LANES,
+                inner(source),
+                vectors_per_row(source) * LANES,
+                inner(output.shape),
+                vectors_per_row(output.shape),
+            ),
+        )
