@@ -25,7 +25,8 @@ class BuildWithShaders(build_py):
         package = ROOT / "tflite_vk" if editable else Path(self.build_lib) / "tflite_vk"
         result = build_shaders.build(out=package / "spirv", log=print)
         if result.errors:
-            raise build_shaders.BuildError("\n".join(result.errors))
+            # Not an Exception: an editable install would turn that into a warning.
+            sys.exit("\n".join(result.errors))
 
 
 setup(cmdclass={"build_py": BuildWithShaders})

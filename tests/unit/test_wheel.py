@@ -17,25 +17,29 @@ ROOT = build_shaders.ROOT
 BUILD = "import sys, setuptools.build_meta as b; getattr(b, sys.argv[1])(sys.argv[2])"
 
 
-def _build(hook: str, source: Path, out: Path) -> Path:
+def _run_hook(hook: str, source: Path, out: Path) -> subprocess.CompletedProcess[str]:
     """Run one hook of the build backend as pip would, offline: its requirements are installed here."""
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-c", BUILD, hook, out],
         cwd=source,
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def _build(hook: str, source: Path, out: Path) -> Path:
+    done = _run_hook(hook, source, out)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     (made,) = out.iterdir()
     return made
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel that an sdist of this checkout gives, with two shaders to keep it quick."""
-    root = tmp_path_factory.mktemp("wheel")
-    checkout, out = root / "checkout", root / "out"
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An unpacked sdist of this checkout, with one shader to keep it quick."""
+    root = tmp_path_factory.mktemp("sdist")
+    checkout = root / "checkout"
     ignored = shutil.ignore_patterns("spirv", "__pycache__")
     for name in ("tflite_vk", "tools"):
         shutil.copytree(ROOT / name, checkout / name, ignore=ignored)
@@ -44,10 +48,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "shaders" / "include", checkout / "shaders" / "include")
     for path in (ROOT / "shaders").glob("elementwise.*"):
         shutil.copy(path, checkout / "shaders")
-    with tarfile.open(_build("build_sdist", checkout, out / "sdist")) as archive:
-        archive.extractall(out, filter="data")
-    (unpacked,) = out.glob("tflite_vk-*")
-    return _build("build_wheel", unpacked, out / "wheel")
+    with tarfile.open(_build("build_sdist", checkout, root / "out")) as archive:
+        archive.extractall(root, filter="data")
+    (unpacked,) = root.glob("tflite_vk-*")
+    return unpacked
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path) -> Path:
+    return _build("build_wheel", sdist, sdist.parent / "wheel")
 
 
 def test_wheel_ships_the_shaders(wheel: Path) -> None:
@@ -76,3 +85,13 @@ def test_wheel_is_enough_to_read_them(wheel: Path, tmp_path: Path) -> None:
     )
     assert said.stdout.startswith("elementwise ")
     assert said.stdout.endswith("True\n")
+
+
+@pytest.mark.parametrize("hook", ["build_wheel", "build_editable"])
+def test_a_broken_shader_fails_the_install(sdist: Path, tmp_path: Path, hook: str) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(sdist, source)
+    (source / "shaders" / "broken.comp").write_text("#version 450\nvoid main() { nothing(); }\n")
+    done = _run_hook(hook, source, tmp_path / "out")
+    assert done.returncode != 0
+    assert "shaders/broken.comp: glslang says" in done.stderr
