@@ -178,7 +178,8 @@ def main() -> int:
     model, picture = fetch_models.find(MODEL), options.image or fetch_models.find(PHOTOGRAPH)
     if model is None or picture is None:
         parser.error("the model or the photograph is not here yet; run tools/setup")
-    if not tflite_vk.devices():
+    devices = tflite_vk.devices()
+    if not devices:
         parser.error("no Vulkan device or driver; on Debian: apt-get install mesa-vulkan-drivers")
     image = Image.open(picture).convert("RGB")
     frame = letterbox(image)
@@ -198,7 +199,9 @@ def main() -> int:
     draw(image, faces).save(options.output)
 
     print(f"model       {model.name}, {picture.name} {image.width} x {image.height}")
-    print(f"device      {delegate.report.device}")
+    used = next(device for device in devices if device.name == delegate.report.device)
+    kind = "a software driver, which computes on the CPU" if used.is_software else used.type
+    print(f"device      {used.name} ({kind}), Vulkan {used.api_version}")
     print(delegate.report)
     print(f"prepared    in {prepared:.2f} s")
     print(
