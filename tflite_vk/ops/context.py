@@ -89,7 +89,11 @@ class LoweringContext:
 
     def alias(self, tensor_id: int, of: int) -> None:
         """Let a tensor live in the buffer of another."""
-        self._of_tensor[tensor_id] = self.buffer(of)
+        self.place(tensor_id, self.buffer(of))
+
+    def place(self, tensor_id: int, buffer: int) -> None:
+        """Let a tensor live in a buffer that is there already, such as a constant."""
+        self._of_tensor[tensor_id] = buffer
 
     def mark(self, tensor_id: int, kind: BufferKind) -> int:
         """Make a tensor's buffer one the host writes ("input") or reads ("output")."""
