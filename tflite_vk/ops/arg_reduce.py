@@ -1,0 +1,93 @@
+"""ARG_MAX and ARG_MIN: the first position of the largest or smallest element along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tflite_vk.dtypes import DType
+from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.ops.axes import read_axes
+from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.launch import fold
+from tflite_vk.ops.moving import expect_inputs
+from tflite_vk.ops.operator import Operator
+from tflite_vk.ops.reduction import split
+from tflite_vk.ops.registry import register
+from tflite_vk.shape import (
+    LANES,
+    Shape,
+    ceil_div,
+    inner,
+    num_elements,
+    num_vectors,
+    vectors_per_row,
+)
+
+
+@register
+class ArgReduce(Operator):
+    """ARG_MAX and ARG_MIN.
+
+    Source: ArgMinMax of tflite/kernels/internal/reference/arg_min_max.h: ties go to the first, a
+    NaN ranks below everything.
+    """
+
+    versions = {"ARG_MAX": 3, "ARG_MIN": 3}
+    dtypes = frozenset({DType.FLOAT32, DType.INT32})
+    notes = "constant axis; INT32 positions"
+
+    def check(self, node: Node, graph: Graph) -> str | None:
+        if graph.input(node, 0).is_const:
+            return "its input is a constant"
+        if graph.output(node).dtype is not DType.INT32:
+            return f"its output is {graph.output(node).dtype.name} (supported: INT32)"
+        shape = graph.input(node, 0).shape
+        axes = read_axes(graph.input(node, 1), len(shape))
+        if axes and shape[axes[0]] == 0:
+            return f"axis {axes[0]} of {list(shape)} has no elements"
+        return None
+
+    def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
+        expect_inputs(node, 2)
+        shape = graph.input(node, 0).shape
+        if not shape:
+            raise ValueError("input is a scalar (supported: rank 1 and more)")
+        axis = graph.input(node, 1)
+        if axis.num_elements != 1:
+            raise ValueError(f"axis has {axis.num_elements} elements (supported: 1)")
+        axes = read_axes(axis, len(shape))
+        return None if axes is None else [tuple(d for i, d in enumerate(shape) if i not in axes)]
+
+    def lower(self, node: Node, ctx: LoweringContext) -> None:
+        x, y = ctx.graph.input(node, 0), ctx.graph.output(node)
+        axes = read_axes(ctx.graph.input(node, 1), x.rank)
+        assert axes is not None
+        is_inner = axes[0] == x.rank - 1
+        row_groups = vectors_per_row(x.shape)
+        size = row_groups if is_inner else x.shape[axes[0]]
+        step = 1 if is_inner else num_elements(x.shape[axes[0] + 1 : -1]) * row_groups
+        groups = num_vectors(y.shape)
+        how = split(groups, size)
+        local = (how.sharers, how.outputs) if is_inner else (how.outputs, how.sharers)
+        is_float = x.dtype is DType.FLOAT32
+        ctx.dispatch(
+            node,
+            ctx.variant("arg_reduce") if is_float else "arg_reduce_i32",
+            [ctx.buffer(x.id), ctx.buffer(y.id)],
+            groups=fold(ceil_div(groups, how.outputs), ctx.limits),
+            spec=(
+                *local,
+                1,
+                int(node.op == "ARG_MIN"),
+                int(is_inner),
+            ),
+            push=(
+                groups,
+                vectors_per_row(y.shape),
+                inner(y.shape),
+                size,
+                step,
+                inner(x.shape) - (row_groups - 1) * LANES,
+            ),
+            flops=x.num_elements,
+        )
