@@ -20,6 +20,7 @@ from tflite_vk.ops import registry
 from tflite_vk.options import DelegateOptions
 from tflite_vk.partition import PartitionPlan, excluded_by_options, extract, plan_partitions
 from tflite_vk.passes.fold_constants import fold_constants
+from tflite_vk.passes.fold_shapes import fold_shape_node
 from tflite_vk.passes.infer_shapes import infer_shapes
 from tflite_vk.shape import Shape
 from tflite_vk.support_report import SupportReport
@@ -75,12 +76,18 @@ def decide(
         Error: a subgraph that the device takes does not compile.
         ValueError: shapes that don't fit an operator; names it.
     """
-    graphs = [
-        _with_shapes(graph, input_shapes if index == 0 else None)
-        for index, graph in enumerate(model.subgraphs)
-    ]
+    graphs = model.subgraphs
+    shapes = [input_shapes if index == 0 else None for index in range(len(graphs))]
     runnable = {0, *(s.subgraph for s in model.signatures)}
-    plans = {i: plan_subgraph(graphs[i], options, device) for i in sorted(runnable)}
+    plans = {
+        i: plan_subgraph(
+            graphs[i],
+            infer_shapes(graphs[i], registry.infer_shapes, shapes[i], fold_shape_node),
+            options,
+            device,
+        )
+        for i in sorted(runnable)
+    }
     if all(plan.is_taken for plan in plans.values()):
         lowered = [
             Partition(i, _indices(p.graph), p.graph, _lower(p.graph, options, device))
@@ -89,7 +96,9 @@ def decide(
         ]
         reports = [plans[i].report if i in plans else SupportReport() for i in range(len(graphs))]
         return Decision(SupportReport.join(reports), tuple(lowered), is_standalone=True)
-    decisions = [_decide_subgraph(graph, i, options, device) for i, graph in enumerate(graphs)]
+    decisions = [
+        _decide_subgraph(graph, i, shapes[i], options, device) for i, graph in enumerate(graphs)
+    ]
     return Decision(
         SupportReport.join(report for report, _ in decisions),
         tuple(p for _, partitions in decisions for p in partitions),
@@ -101,19 +110,19 @@ def _indices(graph: Graph) -> tuple[int, ...]:
     return tuple(node.index for node in graph.nodes)
 
 
-def _with_shapes(graph: Graph, input_shapes: Mapping[int, Shape] | None) -> Graph:
-    return infer_shapes(graph, registry.infer_shapes, input_shapes)
-
-
 def _lower(graph: Graph, options: DelegateOptions, device: DeviceInfo) -> Lowered:
     return lower(graph, device, half=options.precision == "fp16", fusion=options.fusion)
 
 
 def _decide_subgraph(
-    graph: Graph, index: int, options: DelegateOptions, device: DeviceInfo
+    graph: Graph,
+    index: int,
+    shapes: Mapping[int, Shape] | None,
+    options: DelegateOptions,
+    device: DeviceInfo,
 ) -> tuple[SupportReport, list[Partition]]:
     """As the delegate does: what does not compile goes back to the CPU, and the rest is regrouped."""
-    folded = fold_constants(graph)
+    folded = infer_shapes(fold_constants(graph), registry.infer_shapes, shapes)
     excluded = excluded_by_options(
         graph, options.excluded_ops, options.excluded_nodes if index == 0 else ()
     )
@@ -152,11 +161,20 @@ def _compile(
     out: list[Partition] = []
     for nodes in plan.partitions:
         graph = extract(folded, nodes)
-        try:
-            lowered = _lower(graph, options, device)
-        except Exception as error:  # a bug in lowering costs a partition, as in the delegate
-            text = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
-            failed.update(dict.fromkeys(nodes, f"Its partition does not compile: {text}"))
+        reason = _failure(graph, options, device)
+        if reason is None:
+            out.append(Partition(subgraph, nodes, graph, _lower(graph, options, device)))
             continue
-        out.append(Partition(subgraph, nodes, graph, lowered))
+        alone = {i: _failure(extract(folded, {i}), options, device) for i in nodes}
+        blamed = {i: f"It does not compile: {text}" for i, text in alone.items() if text}
+        failed.update(blamed or dict.fromkeys(nodes, f"Its partition does not compile: {reason}"))
     return out
+
+
+def _failure(graph: Graph, options: DelegateOptions, device: DeviceInfo) -> str | None:
+    """Why a graph doesn't compile; None where it does."""
+    try:
+        _lower(graph, options, device)
+    except Exception as error:  # a bug in lowering costs nodes, not the model, as in the delegate
+        return str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+    return None
