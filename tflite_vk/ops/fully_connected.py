@@ -20,7 +20,7 @@ from tflite_vk.ops.registry import register
 from tflite_vk.ops.repack import repack
 from tflite_vk.shape import LANES, Shape, ceil_div, num_elements
 
-_FEW_ROWS = 4
+FEW_ROWS = 4
 """With fewer rows the weights are read once for each: a matrix-vector kernel; else a product."""
 
 
@@ -66,7 +66,7 @@ class FullyConnected(Operator):
         rows = source.num_elements // inputs
         x = repack(ctx, node, source, (rows, inputs))
         bias = bias_buffer(ctx, node, outputs)
-        if rows >= _FEW_ROWS:
+        if rows >= FEW_ROWS:
             product = Product(
                 num_pixels=rows,
                 output_channels=outputs,

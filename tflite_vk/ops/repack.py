@@ -7,15 +7,28 @@ from tflite_vk.layout import Storage, words_for
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.shape import Shape, inner, is_layout_preserving, num_vectors, vectors_per_row
 
+_BUILDS: dict[Storage, str] = {
+    "f16": "repack_f16",
+    "i16": "repack_i16",
+    "i8": "repack_i8",
+    "u8": "repack_i8",
+}
+
 
 def repack_into(
-    ctx: LoweringContext, node: Node, source: int, old: Shape, target: int, new: Shape, storage: Storage
+    ctx: LoweringContext,
+    node: Node,
+    source: int,
+    old: Shape,
+    target: int,
+    new: Shape,
+    storage: Storage,
 ) -> None:
     """Add the dispatch that copies a buffer of one shape into a buffer of another."""
     vectors = num_vectors(new)
     ctx.dispatch_flat(
         node,
-        "repack_f16" if storage == "f16" else "repack",
+        _BUILDS.get(storage, "repack"),
         [source, target],
         invocations=vectors,
         push=(vectors, inner(new), vectors_per_row(new), inner(old), vectors_per_row(old)),

@@ -1,0 +1,257 @@
+"""Binary operators and comparisons of quantized tensors, with every broadcast.
+
+Source: tflite/kernels/add.cc, sub.cc, mul.cc, maximum_minimum.cc, squared_difference.cc, comparisons.cc
+and PreluPrepare of activations.cc, with the reference kernels they call. Where those compute a factor in
+float32 before it becomes a double, so does this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tflite_vk.dtypes import DType
+from tflite_vk.ir.attributes import ActivationAttributes, BinaryAttributes
+from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.ops.broadcasting import broadcast_steps, broadcast_walk
+from tflite_vk.ops.comparison import Comparison
+from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.elementwise import Binary
+from tflite_vk.ops.quantization import (
+    Affine,
+    Multiplier,
+    activation_bounds,
+    affine,
+    check_activation,
+    check_affine,
+    quantize_multiplier,
+    same_quantization,
+)
+from tflite_vk.ops.registry import register
+from tflite_vk.program import int_word
+from tflite_vk.shape import num_vectors
+
+_CODES = {
+    "ADD": 0,
+    "SUB": 1,
+    "MUL": 2,
+    "MAXIMUM": 3,
+    "MINIMUM": 4,
+    "SQUARED_DIFFERENCE": 5,
+    "PRELU": 6,
+    "EQUAL": 7,
+    "NOT_EQUAL": 8,
+    "GREATER": 9,
+    "GREATER_EQUAL": 10,
+    "LESS": 11,
+    "LESS_EQUAL": 12,
+}
+_ONE = Multiplier(0, 0)
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Fixed-point factors of a binary kernel.
+
+    Attributes:
+        left_shift: of both operands, before a and b.
+        a, b: on the operands; a on PRELU's values >= 0.
+        y: on the result; on PRELU's products.
+    """
+
+    left_shift: int = 0
+    a: Multiplier = _ONE
+    b: Multiplier = _ONE
+    y: Multiplier = _ONE
+
+
+def _sum_factors(a: Affine, b: Affine, y: Affine, left_shift: int) -> Factors:
+    """Of ADD and SUB."""
+    twice = 2.0 * max(a.scale, b.scale)
+    return Factors(
+        left_shift,
+        quantize_multiplier(a.scale / twice),
+        quantize_multiplier(b.scale / twice),
+        quantize_multiplier(twice / ((1 << left_shift) * y.scale)),
+    )
+
+
+def _square_factors(a: Affine, b: Affine, y: Affine) -> Factors:
+    twice = 2.0 * max(a.scale, b.scale)
+    return Factors(
+        7,
+        quantize_multiplier(a.scale / twice),
+        quantize_multiplier(b.scale / twice),
+        quantize_multiplier(twice * twice / ((1 << 14) * y.scale)),
+    )
+
+
+def _product_factors(a: Affine, b: Affine, y: Affine) -> Factors:
+    """Of MUL and PRELU."""
+    one, two, three = (np.float32(q.scale) for q in (a, b, y))
+    return Factors(
+        a=quantize_multiplier(float(one / three)),
+        y=quantize_multiplier(float(one * two / three)),
+    )
+
+
+def factors(node: Node, graph: Graph) -> Factors:
+    """What a node's kernel multiplies by."""
+    a, b = (affine(graph.input(node, i)) for i in range(2))
+    if node.op in {"MAXIMUM", "MINIMUM"}:
+        return Factors()
+    if graph.output(node).dtype is DType.BOOL:
+        return Factors(8, quantize_multiplier(a.scale), quantize_multiplier(b.scale))
+    y = affine(graph.output(node))
+    if node.op in {"ADD", "SUB"}:
+        return _sum_factors(a, b, y, 15 if graph.output(node).dtype is DType.INT16 else 20)
+    if node.op == "SQUARED_DIFFERENCE":
+        return _square_factors(a, b, y)
+    return _product_factors(a, b, y)
+
+
+def _check_operands(node: Node, graph: Graph) -> str | None:
+    for i in range(2):
+        if (reason := check_affine(graph.input(node, i), f"input {i}")) is not None:
+            return reason
+    if graph.input(node, 0).dtype is not graph.input(node, 1).dtype:
+        names = " and ".join(graph.input(node, i).dtype.name for i in range(2))
+        return f"its inputs are {names} (must be equal)"
+    if all(graph.input(node, i).is_const for i in range(2)):
+        return "both inputs are constants"
+    return None
+
+
+def lower_binary(ctx: LoweringContext, node: Node, shader: str) -> None:
+    """Add the dispatch of a binary kernel."""
+    a, b, output = ctx.graph.input(node, 0), ctx.graph.input(node, 1), ctx.graph.output(node)
+    steps = [broadcast_steps(t.shape, output.shape) for t in (a, b)]
+    walk = broadcast_walk(output.shape, steps)
+    vectors = num_vectors(output.shape)
+    qa, qb = affine(a), affine(b)
+    f = factors(node, ctx.graph)
+    zero = lowest = highest = 0
+    zeros = (qa.zero_point, qb.zero_point)
+    if output.dtype is not DType.BOOL:
+        attributes = node.attributes
+        activation = (
+            attributes.fused_activation_function
+            if isinstance(attributes, ActivationAttributes)
+            else "NONE"
+        )
+        zero = affine(output).zero_point
+        lowest, highest = activation_bounds(activation, output)
+    if node.op in {"MAXIMUM", "MINIMUM"}:
+        zeros = (0, 0)
+    ctx.dispatch_flat(
+        node,
+        shader,
+        [ctx.buffer(a.id), ctx.buffer(b.id), ctx.buffer(output.id)],
+        invocations=vectors,
+        spec=(_CODES[node.op],),
+        push=(
+            *(vectors, walk.groups_per_row, walk.num_dims),
+            *(*walk.dims, *walk.strides[0], *walk.strides[1], walk.splat),
+            qa.flip,
+            *(int_word(z) for z in (*zeros, zero)),
+            f.left_shift,
+            *(int_word(w) for m in (f.a, f.b, f.y) for w in (m.value, m.shift)),
+            *(int_word(lowest), int_word(highest)),
+        ),
+        flops=output.num_elements,
+    )
+
+
+@register
+class QuantizedBinary(Binary):
+    """Operators on two broadcast values."""
+
+    versions = {
+        "ADD": 5,
+        "MAXIMUM": 4,
+        "MINIMUM": 4,
+        "MUL": 7,
+        "PRELU": 1,
+        "SQUARED_DIFFERENCE": 2,
+        "SUB": 5,
+    }
+    kind = "quantized"
+    dtypes = frozenset({DType.INT8, DType.UINT8, DType.INT16})
+    ends_in_epilogue = False
+    notes = "exact; INT16 not in PRELU and SQUARED_DIFFERENCE, UINT8 not in SQUARED_DIFFERENCE"
+
+    def check(self, node: Node, graph: Graph) -> str | None:
+        output = graph.output(node)
+        reason = _check_operands(node, graph) or check_affine(output, "output")
+        if reason is not None:
+            return reason
+        dtype = output.dtype
+        if graph.input(node, 0).dtype is not dtype:
+            return f"{graph.input(node, 0).dtype.name} to {dtype.name} (supported: the same type)"
+        attributes = node.attributes
+        if isinstance(attributes, ActivationAttributes):
+            reason = check_activation(attributes.fused_activation_function)
+            if reason is not None:
+                return reason
+        return _check_type(node, graph) or _check_factors(node, graph)
+
+    def lower(self, node: Node, ctx: LoweringContext) -> None:
+        is_wide = ctx.graph.output(node).dtype is DType.INT16
+        lower_binary(ctx, node, "binary_i16" if is_wide else "binary_i8")
+
+
+def _check_type(node: Node, graph: Graph) -> str | None:
+    tensors = [graph.input(node, 0), graph.input(node, 1), graph.output(node)]
+    dtype = tensors[2].dtype
+    if node.op in {"MAXIMUM", "MINIMUM"}:
+        if not all(same_quantization(t, tensors[2]) for t in tensors):
+            return "inputs and output differ in scale or zero point (supported: equal ones)"
+        return None
+    if dtype is DType.UINT8 and node.op == "SQUARED_DIFFERENCE":
+        return "SQUARED_DIFFERENCE of UINT8 has no kernel in TFLite (supported: INT8)"
+    if dtype is DType.INT16:
+        if node.op in {"PRELU", "SQUARED_DIFFERENCE"}:
+            return f"{node.op} of INT16 has no kernel in TFLite (supported: INT8)"
+        if any(affine(t).zero_point for t in tensors):
+            return "INT16 with a zero point (supported: 0)"
+        is_older = isinstance(node.attributes, BinaryAttributes) and node.attributes.pot_scale_int16
+        if is_older and all(_is_power_of_two(affine(t).scale) for t in tensors):
+            return "INT16 with power-of-two scales by TFLite's older arithmetic"
+    return None
+
+
+def _is_power_of_two(scale: float) -> bool:
+    """Source: CheckedLog2 of tflite/kernels/internal/quantization_util.cc."""
+    log2 = float(np.log2(np.float64(scale)))
+    return abs(log2 - round(log2)) < 2e-3
+
+
+def _check_factors(node: Node, graph: Graph) -> str | None:
+    f = factors(node, graph)
+    if node.op in {"ADD", "SUB", "SQUARED_DIFFERENCE"} and f.y.shift > 0:
+        return "its output scale is too small for TFLite's own arithmetic"
+    if f.a.shift > 30 or f.y.shift > 30:
+        return "its output scale is too small for 32-bit arithmetic"
+    return None
+
+
+@register
+class QuantizedComparison(Comparison):
+    """Which elements are equal, less or greater."""
+
+    kind = "quantized"
+    dtypes = frozenset({DType.INT8, DType.UINT8, DType.BOOL})
+    notes = "scales may differ; exact, which includes TFLite's rounding of small scales"
+
+    def check(self, node: Node, graph: Graph) -> str | None:
+        if (reason := _check_operands(node, graph)) is not None:
+            return reason
+        if graph.output(node).dtype is not DType.BOOL:
+            return f"output 0 is {graph.output(node).dtype.name} (supported: BOOL)"
+        if any(affine(graph.input(node, i)).scale >= 1.0 for i in range(2)):
+            return "a scale of 1 or more lies outside TFLite's own arithmetic"
+        return None
+
+    def lower(self, node: Node, ctx: LoweringContext) -> None:
+        lower_binary(ctx, node, "compare_i8")

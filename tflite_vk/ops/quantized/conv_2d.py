@@ -1,0 +1,102 @@
+"""CONV_2D of int8 and uint8.
+
+Source: ConvPerChannel of tflite/kernels/internal/reference/integer_ops/conv.h, and Conv of uint8 in
+reference/conv.h.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tflite_vk.ir.attributes import Conv2DAttributes
+from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.conv_2d import Conv2D, Product
+from tflite_vk.ops.quantization import EIGHT_BIT, check_activation
+from tflite_vk.ops.quantized.product import lower_product
+from tflite_vk.ops.quantized.weights import (
+    Ints,
+    bias_values,
+    check_operands,
+    filter_values,
+    filter_zero,
+    output_scales,
+)
+from tflite_vk.ops.registry import register
+from tflite_vk.ops.window import Window, check_window
+from tflite_vk.shape import LANES, ceil_div
+
+
+@register
+class QuantizedConv2D(Conv2D):
+    """CONV_2D."""
+
+    kind = "quantized"
+    dtypes = EIGHT_BIT
+    ends_in_epilogue = False
+    notes = "constant filter, one scale or one for each output channel; exact"
+
+    def check(self, node: Node, graph: Graph) -> str | None:
+        a = node.attributes
+        assert isinstance(a, Conv2DAttributes)
+        window = check_window(
+            stride_h=a.stride_h,
+            stride_w=a.stride_w,
+            dilation_h_factor=a.dilation_h_factor,
+            dilation_w_factor=a.dilation_w_factor,
+        )
+        return (
+            window
+            or check_activation(a.fused_activation_function)
+            or check_operands(graph, node, axis=0)
+        )
+
+    def lower(self, node: Node, ctx: LoweringContext) -> None:
+        a = node.attributes
+        assert isinstance(a, Conv2DAttributes)
+        source, weights = ctx.graph.input(node, 0), ctx.graph.input(node, 1)
+        n, oh, ow, oc = ctx.graph.output(node).shape
+        _, h, w, c = source.shape
+        _, kh, kw, ic = weights.shape
+        values, zero = filter_values(weights).reshape(oc, kh * kw, ic), filter_zero(weights)
+        groups = c // ic
+        if groups > 1 and (ic % LANES or (oc // groups) % LANES):
+            values, groups = ungroup(values, groups, zero), 1
+        product = Product(
+            num_pixels=n * oh * ow,
+            output_channels=oc,
+            input_channels=values.shape[2],
+            input_stride=ceil_div(c, LANES),
+            output_size=(oh, ow),
+            input_size=(h, w),
+            kernel=(kh, kw),
+            stride=(a.stride_h, a.stride_w),
+            dilation=(a.dilation_h_factor, a.dilation_w_factor),
+            pad=(
+                Window(kh, a.stride_h, a.dilation_h_factor).pad_before(h, oh),
+                Window(kw, a.stride_w, a.dilation_w_factor).pad_before(w, ow),
+            ),
+            num_groups=groups,
+        )
+        lower_product(
+            ctx,
+            node,
+            product,
+            ctx.buffer(source.id),
+            values,
+            zero,
+            bias_values(ctx.graph, node, oc),
+            output_scales(ctx.graph, node),
+            a.fused_activation_function,
+        )
+
+
+def ungroup(values: Ints, groups: int, zero: int) -> Ints:
+    """The filter of an equal convolution without groups: real zeros where channels don't meet."""
+    outputs, taps, inputs = values.shape
+    per_group = outputs // groups
+    dense = np.full((outputs, taps, inputs * groups), zero, np.int64)
+    for g in range(groups):
+        own = slice(g * per_group, (g + 1) * per_group)
+        dense[own, :, g * inputs : (g + 1) * inputs] = values[own]
+    return dense

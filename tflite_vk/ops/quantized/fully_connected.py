@@ -1,0 +1,100 @@
+"""FULLY_CONNECTED of int8 and uint8.
+
+Source: FullyConnected and FullyConnectedPerChannel of tflite/kernels/internal/reference/integer_ops/
+fully_connected.h, FullyConnected of uint8 in reference/fully_connected.h. Unlike the convolutions,
+they scale their sums in double.
+"""
+
+from __future__ import annotations
+
+from tflite_vk.ir.attributes import FullyConnectedAttributes
+from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.conv_2d import Product
+from tflite_vk.ops.fully_connected import FEW_ROWS, FullyConnected
+from tflite_vk.ops.quantization import EIGHT_BIT, affine, check_activation
+from tflite_vk.ops.quantized.product import channels_buffer, lower_product, output_push
+from tflite_vk.ops.quantized.weights import (
+    bias_values,
+    check_operands,
+    filter_values,
+    filter_zero,
+    folded_bias,
+    pack_dot4,
+)
+from tflite_vk.ops.registry import register
+from tflite_vk.ops.repack import repack
+from tflite_vk.program import int_word
+from tflite_vk.shape import LANES, ceil_div
+
+
+@register
+class QuantizedFullyConnected(FullyConnected):
+    """FULLY_CONNECTED."""
+
+    kind = "quantized"
+    dtypes = EIGHT_BIT
+    ends_in_epilogue = False
+    notes = "constant filter, one scale or one for each output; scales in double as TFLite; exact"
+
+    def check(self, node: Node, graph: Graph) -> str | None:
+        a = node.attributes
+        assert isinstance(a, FullyConnectedAttributes)
+        if a.weights_format != "DEFAULT":
+            return f"weights_format is {a.weights_format} (supported: DEFAULT)"
+        return check_activation(a.fused_activation_function) or check_operands(graph, node, axis=0)
+
+    def lower(self, node: Node, ctx: LoweringContext) -> None:
+        a = node.attributes
+        assert isinstance(a, FullyConnectedAttributes)
+        graph = ctx.graph
+        source, weights, output = graph.input(node, 0), graph.input(node, 1), graph.output(node)
+        assert weights.quantization is not None
+        outputs, inputs = weights.shape
+        rows = source.num_elements // inputs
+        x = repack(ctx, node, source, (rows, inputs))
+        q = affine(source)
+        values = filter_values(weights).reshape(outputs, 1, inputs)
+        zero = filter_zero(weights, keeps_int8_zero=True)
+        bias = bias_values(graph, node, outputs)
+        scales = [q.scale * s / affine(output).scale for s in weights.quantization.scale]
+        if rows >= FEW_ROWS:
+            product = Product(
+                num_pixels=rows,
+                output_channels=outputs,
+                input_channels=inputs,
+                input_stride=ceil_div(inputs, LANES),
+                output_size=(1, rows),
+                input_size=(1, rows),
+                kernel=(1, 1),
+                stride=(1, 1),
+                dilation=(1, 1),
+                pad=(0, 0),
+            )
+            activation = a.fused_activation_function
+            lower_product(
+                ctx, node, product, x, values, zero, bias, scales, activation, as_double=True
+            )
+            return
+        output_groups, input_groups = ceil_div(outputs, LANES), ceil_div(inputs, LANES)
+        local_x = 8 if ctx.device.is_software else 16
+        # A GPU has far more lanes than outputs: share each sum. A software driver gains nothing.
+        local_y = 1 if ctx.device.is_software or input_groups < 32 else 8
+        sums = folded_bias(bias, values, zero, q, (1, 2))
+        ctx.dispatch(
+            node,
+            "fully_connected_i8",
+            [
+                x,
+                ctx.constant(pack_dot4(values), weights.name),
+                channels_buffer(ctx, node, sums, scales, as_double=True),
+                ctx.buffer(output.id),
+            ],
+            groups=(ceil_div(output_groups, local_x), rows, 1),
+            spec=(local_x, local_y, 1, int(zero != 0), inputs % LANES if zero != 0 else 0, 1),
+            push=(
+                *(output_groups, input_groups, q.flip, int_word(zero)),
+                *output_push(ctx, node, a.fused_activation_function),
+            ),
+            flops=2 * rows * inputs * outputs,
+        )

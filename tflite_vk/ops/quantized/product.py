@@ -1,0 +1,110 @@
+"""The matrix product of int8 activations and a constant filter: CONV_2D and FULLY_CONNECTED."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tflite_vk.ir.attributes import Activation
+from tflite_vk.ir.graph import Node
+from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.conv_2d import Product
+from tflite_vk.ops.conv_tile import choose_tile
+from tflite_vk.ops.quantization import (
+    activation_bounds,
+    affine,
+    byte_word,
+    channel_words,
+)
+from tflite_vk.ops.quantized.weights import Ints, folded_bias, pack_dot4
+from tflite_vk.program import int_word
+from tflite_vk.shape import LANES, ceil_div
+
+
+def output_push(ctx: LoweringContext, node: Node, activation: Activation) -> tuple[int, ...]:
+    """CHANNELS_PUSH: zero point, bounds and flip of the output."""
+    output = ctx.graph.output(node)
+    lowest, highest = activation_bounds(activation, output)
+    q = affine(output)
+    return (int_word(q.zero_point), int_word(lowest), int_word(highest), q.flip)
+
+
+def channels_buffer(
+    ctx: LoweringContext, node: Node, bias: Ints, scales: Sequence[float], *, as_double: bool
+) -> int:
+    """Constant buffer of `channel_words`."""
+    words = channel_words(bias, scales, as_double=as_double)
+    return ctx.constant(words, f"{ctx.graph.input(node, 1).name}/channels")
+
+
+def lower_product(
+    ctx: LoweringContext,
+    node: Node,
+    product: Product,
+    source: int,
+    values: Ints,
+    zero: int,
+    bias: Ints,
+    scales: Sequence[float],
+    activation: Activation,
+    *,
+    as_double: bool = False,
+) -> None:
+    """Add the dispatch of `conv_2d_i8`.
+
+    Args:
+        ctx: the program being made.
+        node: the node.
+        product: sizes.
+        source: buffer of the input, int8 or uint8.
+        values: filter [output, taps, input] as int8.
+        zero: its zero point.
+        bias: as written in the file.
+        scales: factors on the sums, for each output or one for all.
+        activation: fused one.
+        as_double: multiply by the factors as doubles.
+    """
+    output_groups = ceil_div(product.output_channels, LANES)
+    tile = choose_tile(product.num_pixels, output_groups, ctx.device, product.num_groups > 1)
+    taps = product.kernel[0] * product.kernel[1]
+    q = affine(ctx.graph.input(node, 0))
+    sums = folded_bias(bias, values, zero, q, (1, 2))
+    name = ctx.graph.input(node, 1).name
+    ctx.dispatch(
+        node,
+        "conv_2d_i8",
+        [
+            source,
+            ctx.constant(pack_dot4(values), name),
+            channels_buffer(ctx, node, sums, scales, as_double=as_double),
+            ctx.buffer(node.outputs[0]),
+        ],
+        groups=tile.groups,
+        spec=(
+            *tile.local,
+            tile.pixels,
+            tile.channel_groups,
+            int(product.is_pointwise),
+            int(product.num_groups > 1),
+            int(zero != 0),
+            product.input_channels % LANES if zero != 0 else 0,
+            int(as_double),
+        ),
+        push=(
+            product.num_pixels,
+            output_groups,
+            ceil_div(product.input_channels, LANES),
+            product.input_stride,
+            *product.output_size,
+            *product.input_size,
+            *product.kernel,
+            *product.stride,
+            *product.dilation,
+            *(int_word(p) for p in product.pad),
+            output_groups // product.num_groups,
+            q.flip,
+            byte_word(q.zero_point),
+            int_word(zero),
+            *output_push(ctx, node, activation),
+        ),
+        flops=2 * product.num_pixels * product.output_channels * product.input_channels * taps,
+    )
