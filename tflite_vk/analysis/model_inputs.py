@@ -185,15 +185,14 @@ def fit_array(array: Array, tensor: Tensor, source: str) -> Array:
             )
         array = array.astype(dtype)
     wanted = tensor.shape_signature or tensor.shape
-    if array.ndim == len(wanted) - 1 and wanted[0] in (1, -1):
-        array = array[np.newaxis]
-    if array.ndim != len(wanted) or any(
-        want not in (-1, have) for want, have in zip(wanted, array.shape, strict=False)
-    ):
-        raise InputError(
-            f"{source}: shape {list(array.shape)}, input {tensor.name!r} takes {list(wanted)}"
-        )
-    return array
+    for shaped in (array, array[np.newaxis]):
+        if len(wanted) == shaped.ndim and all(
+            want in (-1, have) for want, have in zip(wanted, shaped.shape, strict=True)
+        ):
+            return shaped
+    raise InputError(
+        f"{source}: shape {list(array.shape)}, input {tensor.name!r} takes {list(wanted)}"
+    )
 
 
 def _read_image(path: Path, tensor: Tensor, scale: ImageScale) -> Array:
