@@ -9,6 +9,7 @@ from tflite_vk.errors import UnsupportedOpError
 from tflite_vk.ir.graph import Graph
 from tflite_vk.ops import registry
 from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.repack import is_better_flat, pack_output, unpack_input
 from tflite_vk.passes.manager import run_passes
 from tflite_vk.program import Program, verify_program
 from tflite_vk.shape import num_elements
@@ -22,11 +23,13 @@ class Lowered:
         graph: the graph after all passes, which the dispatches follow.
         program: what the device runs.
         buffer: tensor id to buffer, for every run-time graph input and output.
+        flat: those of them whose buffer holds the host array as it is, without padded rows.
     """
 
     graph: Graph
     program: Program
     buffer: dict[int, int]
+    flat: frozenset[int]
 
 
 def lower(
@@ -49,9 +52,15 @@ def lower(
     graph = run_passes(graph, registry.ends_in_epilogue, fusion=fusion)
     ctx = LoweringContext(graph, device, half)
     buffers: dict[int, int] = {}
-    for tensor_id in graph.inputs:
+    flat: set[int] = set()
+    for tensor_id in dict.fromkeys(graph.inputs):
         tensor = graph.tensors[tensor_id]
-        if not tensor.is_const and tensor.num_elements:
+        if tensor.is_const or not tensor.num_elements:
+            continue
+        if is_better_flat(tensor):
+            flat.add(tensor_id)
+            buffers[tensor_id] = unpack_input(ctx, tensor)
+        else:
             buffers[tensor_id] = ctx.mark(tensor_id, "input")
     for node in graph.nodes:
         if all(num_elements(graph.tensors[t].shape) == 0 for t in node.outputs):
@@ -62,11 +71,16 @@ def lower(
             ctx.alias(node.outputs[0], node.inputs[0])
         else:
             operator.lower(node, ctx)
-    for tensor_id in graph.outputs:
+    for tensor_id in dict.fromkeys(graph.outputs):
         tensor = graph.tensors[tensor_id]
-        if not tensor.is_const and tensor.num_elements:
+        if tensor.is_const or not tensor.num_elements or tensor_id in buffers:
+            continue
+        if is_better_flat(tensor) and ctx.is_temporary(tensor_id):
+            flat.add(tensor_id)
+            buffers[tensor_id] = pack_output(ctx, tensor)
+        else:
             buffers[tensor_id] = ctx.mark(tensor_id, "output")
     all_buffers, dispatches = ctx.finish()
     program = Program(graph.name, all_buffers, dispatches)
     verify_program(program)
-    return Lowered(graph, program, buffers)
+    return Lowered(graph, program, buffers, frozenset(flat))

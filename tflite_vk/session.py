@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_vk.ir.graph import Graph, Tensor
-from tflite_vk.layout import load, storage_of, store
+from tflite_vk.layout import STORAGE_NUMPY, load, storage_of, store
 from tflite_vk.lowering import Lowered, lower
 from tflite_vk.memory import plan_memory
 from tflite_vk.program import Words
@@ -87,7 +87,8 @@ class Session:
     def _store(self, tensor_id: int, array: Array) -> None:
         storage = storage_of(self._tensor(tensor_id).dtype, half=self._half)
         assert storage is not None
-        store(self.executable.input_words(self.lowered.buffer[tensor_id]), array, storage)
+        words = self.executable.input_words(self.lowered.buffer[tensor_id])
+        store(words, array.reshape(-1) if tensor_id in self.lowered.flat else array, storage)
 
     def _fetch(self, tensor_id: int, out: Array, inputs: Mapping[int, Array]) -> None:
         tensor = self._tensor(tensor_id)
@@ -101,7 +102,12 @@ class Session:
             return
         storage = storage_of(tensor.dtype, half=self._half)
         assert storage is not None
-        load(self._words_of(self.lowered.buffer[tensor_id]), out, storage)
+        words = self._words_of(self.lowered.buffer[tensor_id])
+        if tensor_id not in self.lowered.flat:
+            load(words, out, storage)
+        else:
+            view = words.view(STORAGE_NUMPY[storage])[: out.size]
+            out[...] = view.reshape(out.shape)
 
     def _words_of(self, buffer: int) -> Words:
         """Content of a buffer after a run; an output may live in an input's or a constant's."""

@@ -103,6 +103,14 @@ class LoweringContext:
             draft.kind = kind
         return buffer
 
+    def host_buffer(self, words: int, name: str, kind: BufferKind) -> int:
+        """A buffer of its own that the host writes ("input") or reads ("output")."""
+        return self._new(name, words, kind)
+
+    def is_temporary(self, tensor_id: int) -> bool:
+        """True where a tensor's buffer belongs to no input, output, constant or state so far."""
+        return self._drafts[self.buffer(tensor_id)].kind == "temporary"
+
     def constant(self, words: npt.NDArray[np.generic], name: str) -> int:
         """A constant buffer of 32-bit words; equal contents share one buffer."""
         flat = np.ascontiguousarray(words).reshape(-1).view(np.uint32)

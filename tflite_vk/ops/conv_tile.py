@@ -38,8 +38,8 @@ def choose_tile(num_pixels: int, output_groups: int, device: DeviceInfo, is_grou
     """A tile by rule.
 
     A software driver is bound by loads, done lane by lane: large register tiles, eight lanes along
-    the channels. A GPU needs invocations to hide latency: small tiles, and smaller still where
-    there are few outputs.
+    the channels. A GPU needs invocations to hide latency: on an H200 one pixel and one group of
+    channels an invocation was the fastest of 28 tiles on every layer of MobileNet v1.
 
     Args:
         num_pixels: output pixels of all images.
@@ -54,8 +54,8 @@ def choose_tile(num_pixels: int, output_groups: int, device: DeviceInfo, is_grou
         y = max(1, 32 // x)
     else:
         channel_groups = 1
-        pixels = 4 if num_pixels * output_groups >= 1 << 16 else 2 if num_pixels > 64 else 1
-        x = _power_of_two(output_groups, 32)
+        pixels = 1
+        x = _power_of_two(output_groups, 16)
         y = max(1, 64 // x)
     x, y = shrink_local(x, y, device.limits)
     tiles = ceil_div(ceil_div(num_pixels, pixels), y)
