@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import MOVED, expect_inputs
+from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.shape import Shape, num_vectors
 
+_TYPES = frozenset({DType.FLOAT32, DType.INT32, DType.UINT32, DType.BOOL})
 _WORDS = frozenset({DType.INT32, DType.UINT32, DType.BOOL})
 """Types whose common values have the same bits."""
 
@@ -21,15 +22,14 @@ class Cast(Operator):
     """The same values in another element type."""
 
     versions = {"CAST": 8}
-    dtypes = MOVED
+    dtypes = _TYPES
     notes = "between FLOAT32, INT32, UINT32 and BOOL; float values beyond int32 are undefined, as in C++"
 
     def check(self, node: Node, graph: Graph) -> str | None:
         source = graph.input(node, 0).dtype
-        if source not in MOVED:
-            return (
-                f"input 0 is {source.name} (supported: {', '.join(sorted(t.name for t in MOVED))})"
-            )
+        if source not in self.dtypes:
+            names = ", ".join(sorted(t.name for t in self.dtypes))
+            return f"input 0 is {source.name} (supported: {names})"
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:

@@ -11,7 +11,18 @@ from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.layout import Storage, element_bytes, pack
 from tflite_vk.ops.context import LoweringContext
 
-MOVED = frozenset({DType.FLOAT32, DType.INT32, DType.UINT32, DType.BOOL})
+MOVED = frozenset(
+    {
+        DType.FLOAT32,
+        DType.INT32,
+        DType.UINT32,
+        DType.BOOL,
+        DType.INT8,
+        DType.UINT8,
+        DType.INT16,
+    }
+)
+"""Types that the device stores."""
 
 _INTEGERS = frozenset({DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.INT64})
 _INT32 = np.iinfo(np.int32)
@@ -21,6 +32,12 @@ def lanes_variant(shader: str, storage: Storage) -> str:
     """Name of the variant of a shader on lanes.glsl for elements of a storage type."""
     num_bytes = element_bytes(storage)
     return shader if num_bytes == 4 else f"{shader}_{8 * num_bytes}bit"
+
+
+def zero_value(tensor: Tensor) -> int:
+    """The element that stands for zero: the zero point of a quantized tensor."""
+    q = tensor.quantization
+    return q.zero_point[0] if tensor.dtype.is_quantized and q is not None else 0
 
 
 def const_ints(tensor: Tensor) -> tuple[int, ...] | None:

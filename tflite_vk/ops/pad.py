@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tflite_vk.ir.attributes import MirrorPadAttributes
 from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.layout import pack
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import MOVED, check_data_types, expect_inputs, input_ints
+from tflite_vk.ops.moving import (
+    MOVED,
+    check_data_types,
+    expect_inputs,
+    input_ints,
+    zero_value,
+)
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.surround import Extent, surround
@@ -34,6 +43,13 @@ def _extents(source: Shape, paddings: list[tuple[int, int]]) -> list[Extent]:
     ]
 
 
+def _zero(node: Node, ctx: LoweringContext) -> int:
+    """A buffer with what stands for zero in the output's type."""
+    output = ctx.graph.output(node)
+    value = np.full(1, zero_value(output), output.dtype.numpy)
+    return ctx.constant(pack(value, ctx.storage(output)), "zero")
+
+
 class _Padding(Operator):
     """What the three share."""
 
@@ -58,7 +74,7 @@ class _Padding(Operator):
             is_symmetric = node.attributes.mode == "SYMMETRIC"
             surround(ctx, node, extents, "mirror", is_symmetric=is_symmetric)
         else:
-            value = ctx.buffer(node.inputs[2]) if node.op == "PADV2" else None
+            value = ctx.buffer(node.inputs[2]) if node.op == "PADV2" else _zero(node, ctx)
             surround(ctx, node, extents, "fill", fill=value)
 
 

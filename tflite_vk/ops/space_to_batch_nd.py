@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import MOVED, check_data_types, expect_inputs, input_ints, lanes_variant
+from tflite_vk.ops.moving import (
+    MOVED,
+    check_data_types,
+    expect_inputs,
+    input_ints,
+    lanes_variant,
+    zero_value,
+)
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.shape import Shape, num_elements, num_vectors, vectors_per_row
@@ -115,6 +122,6 @@ class SpaceToBatchNd(Operator):
                 *sizes,
                 edges[0][0],
                 edges[1][0],
-                0,
+                zero_value(target) & 0xFF,  # int16 has none
             ),
         )

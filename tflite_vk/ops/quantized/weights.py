@@ -124,7 +124,8 @@ def folded_bias(bias: Ints, values: Ints, zero: int, source: Affine, axes: Seque
         source: quantization of the input.
         axes: axes of `values` that are summed over.
     """
-    return bias - source.zero_point * (values - zero).sum(axis=tuple(axes))
+    sums: Ints = (values - zero).sum(axis=tuple(axes))
+    return bias - source.zero_point * sums
 
 
 def pack_dot4(values: Ints) -> npt.NDArray[np.uint32]:
