@@ -10,13 +10,17 @@
 #include "dispatch.glsl"
 #include "epilogue.glsl"
 
+#ifndef DST
+#define DST ACT
+#endif
+
 layout(constant_id = 11) const uint TILE = 4u;      // 1, or a multiple of 4
 layout(constant_id = 12) const uint IS_A_TURNED = 0u;
 layout(constant_id = 13) const uint IS_B_TURNED = 0u;
 
 TENSOR_IN(0, ACT, a);
 TENSOR_IN(1, ACT, b);
-TENSOR_OUT(2, ACT, y);
+TENSOR_OUT(2, DST, y);
 
 layout(push_constant) uniform Push {
     EPILOGUE_PUSH;
@@ -128,7 +132,7 @@ void main() {
         if (row + i < p.rows) {
             uint out_row = batch * p.rows + row + i;
             uint at = out_row * p.column_groups + group;
-            STORE(ACT, y, at, epilogue(sums[i], at, out_row, group, p.immediates));
+            STORE(DST, y, at, epilogue(sums[i], at, out_row, group, p.immediates));
         }
     }
 }

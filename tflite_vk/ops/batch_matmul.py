@@ -30,11 +30,12 @@ _LOCAL_SIZE = 64
 
 
 @dataclass(frozen=True)
-class _Product:
-    """One node as the kernel sees it.
+class Products:
+    """Matrix products as the kernel sees them.
 
     Attributes:
         rows, columns, inner: sizes of one product.
+        is_a_turned, is_b_turned: the matrix is stored transposed.
         batches: output batches, _BATCH_RANK of them.
         a_strides, b_strides: groups from matrix to matrix along each, 0 where one is broadcast.
     """
@@ -42,9 +43,48 @@ class _Product:
     rows: int
     columns: int
     inner: int
-    batches: Shape
-    a_strides: tuple[int, ...]
-    b_strides: tuple[int, ...]
+    is_a_turned: bool = False
+    is_b_turned: bool = False
+    batches: Shape = (1,) * _BATCH_RANK
+    a_strides: tuple[int, ...] = (0,) * _BATCH_RANK
+    b_strides: tuple[int, ...] = (0,) * _BATCH_RANK
+
+
+def lower_products(
+    node: Node,
+    ctx: LoweringContext,
+    product: Products,
+    buffers: tuple[int, int, int],
+    shader: str = "batch_matmul",
+) -> None:
+    """Add the dispatch that multiplies the first two buffers into the third."""
+    tile, sharers = _choose_tile(product, ctx.device)
+    groups, row_tiles = ceil_div(product.columns, LANES), ceil_div(product.rows, tile)
+    tiles = num_elements(product.batches) * row_tiles * groups
+    local = (max(1, _LOCAL_SIZE // sharers), sharers, 1)
+    ctx.compute(
+        node,
+        shader,
+        buffers[:2],
+        buffers[2],
+        local=local,
+        groups=fold(ceil_div(tiles, local[0]), ctx.limits),
+        spec=(tile, int(product.is_a_turned), int(product.is_b_turned)),
+        push=(
+            tiles,
+            groups,
+            row_tiles,
+            product.rows,
+            product.columns,
+            product.inner,
+            ceil_div(product.rows if product.is_a_turned else product.inner, LANES),
+            ceil_div(product.inner if product.is_b_turned else product.columns, LANES),
+            *product.batches[1:],
+            *product.a_strides,
+            *product.b_strides,
+        ),
+        flops=2 * num_elements(product.batches) * product.rows * product.columns * product.inner,
+    )
 
 
 def _matrix_strides(shape: Shape) -> tuple[int, ...]:
@@ -58,7 +98,7 @@ def _matrix_strides(shape: Shape) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def _product(a: Shape, b: Shape, y: Shape, attributes: BatchMatMulAttributes) -> _Product:
+def _product(a: Shape, b: Shape, y: Shape, attributes: BatchMatMulAttributes) -> Products:
     rows, columns = y[-2:]
     inner = a[-2] if attributes.adj_x else a[-1]
     batches = pad_rank(y[:-2], _BATCH_RANK)
@@ -71,10 +111,11 @@ def _product(a: Shape, b: Shape, y: Shape, attributes: BatchMatMulAttributes) ->
         # One matrix on the right for all batches: one product with as many rows as there are.
         rows *= num_elements(batches)
         batches, a_strides = (1,) * _BATCH_RANK, (0,) * _BATCH_RANK
-    return _Product(rows, columns, inner, batches, a_strides, b_strides)
+    turned = attributes.adj_x, attributes.adj_y
+    return Products(rows, columns, inner, *turned, batches, a_strides, b_strides)
 
 
-def _choose_tile(product: _Product, device: DeviceInfo) -> tuple[int, int]:
+def _choose_tile(product: Products, device: DeviceInfo) -> tuple[int, int]:
     """Rows of one invocation, and invocations that share its sums.
 
     A software driver is bound by loads: large tiles. A GPU wants many invocations.
@@ -127,30 +168,4 @@ class BatchMatMul(Operator):
         attributes = node.attributes
         assert isinstance(attributes, BatchMatMulAttributes)
         product = _product(a.shape, b.shape, y.shape, attributes)
-        tile, sharers = _choose_tile(product, ctx.device)
-        groups, row_tiles = ceil_div(product.columns, LANES), ceil_div(product.rows, tile)
-        tiles = num_elements(product.batches) * row_tiles * groups
-        local = (max(1, _LOCAL_SIZE // sharers), sharers, 1)
-        ctx.compute(
-            node,
-            "batch_matmul",
-            [ctx.buffer(a.id), ctx.buffer(b.id)],
-            ctx.buffer(y.id),
-            local=local,
-            groups=fold(ceil_div(tiles, local[0]), ctx.limits),
-            spec=(tile, int(attributes.adj_x), int(attributes.adj_y)),
-            push=(
-                tiles,
-                groups,
-                row_tiles,
-                product.rows,
-                product.columns,
-                product.inner,
-                vectors_per_row(a.shape),
-                vectors_per_row(b.shape),
-                *product.batches[1:],
-                *product.a_strides,
-                *product.b_strides,
-            ),
-            flops=2 * y.num_elements * product.inner,
-        )
+        lower_products(node, ctx, product, (ctx.buffer(a.id), ctx.buffer(b.id), ctx.buffer(y.id)))

@@ -1,0 +1,62 @@
+"""Operators that keep state: several runs in a row, and a reset, must follow LiteRT's."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ops.test_ops import all_cases
+from tests.support.case import Case, random_array
+from tests.support.compare import assert_close
+from tests.support.oracle import reference_interpreter
+from tflite_vk.frontend.flatbuffer import read_model
+from tflite_vk.runtime.device import Device
+from tflite_vk.session import Session
+
+RUNS = 3
+
+
+def _stateful() -> list[Case]:
+    return [
+        case
+        for case in all_cases()
+        if case.declined is None
+        and any(t.is_variable for t in read_model(case.model()).subgraphs[0].tensors.values())
+    ]
+
+
+@pytest.mark.parametrize("case", _stateful(), ids=lambda case: case.name)
+def test_state_is_kept_and_reset(case: Case, device: Device) -> None:
+    data = case.model()
+    graph = read_model(data).subgraphs[0]
+    rng = case.rng()
+    inputs = [
+        [
+            random_array(
+                rng, graph.tensors[t].shape, graph.tensors[t].dtype.numpy, case.low, case.high
+            )
+            for t in graph.inputs
+        ]
+        for _ in range(RUNS)
+    ]
+    oracle = reference_interpreter(data)
+    oracle.allocate_tensors()
+    session = Session(graph, device)
+    first = None
+    try:
+        for values in (*inputs, inputs[0]):
+            if values is inputs[0]:
+                oracle.reset_all_variables()
+                session.reset_states()
+            for detail, value in zip(oracle.get_input_details(), values, strict=True):
+                oracle.set_tensor(detail["index"], value)
+            oracle.invoke()
+            outputs = session.allocate_outputs(graph.outputs)
+            session.run(dict(zip(graph.inputs, values, strict=True)), outputs)
+            for detail, tensor in zip(oracle.get_output_details(), graph.outputs, strict=True):
+                want = oracle.get_tensor(detail["index"])
+                assert_close(outputs[tensor], want, 1e-3, 1e-4, "output")
+            got = outputs[graph.outputs[0]].copy()
+            first = got if first is None else first
+        assert got.tobytes() == first.tobytes(), "the run after a reset differs from the first"
+    finally:
+        session.close()
