@@ -10,6 +10,7 @@ from tflite_vk.ir.graph import Graph
 from tflite_vk.ops import registry
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.repack import is_better_flat, pack_output, unpack_input
+from tflite_vk.passes.fold_constants import fold_constants
 from tflite_vk.passes.manager import run_passes
 from tflite_vk.program import Program, verify_program
 from tflite_vk.shape import num_elements
@@ -46,6 +47,7 @@ def lower(
     Raises:
         UnsupportedOpError: a node the registry declines; partitioning should have left it out.
     """
+    graph = fold_constants(graph)
     for node in graph.nodes:
         if (reason := registry.unsupported_reason(node, graph, device.limits)) is not None:
             raise UnsupportedOpError(f"{node.op} #{node.index}: {reason}")

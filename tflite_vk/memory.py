@@ -1,9 +1,10 @@
 """Memory planning: buffers whose lives don't overlap share memory. Pure functions.
 
 Two plans come from the same lives: shared allocations (for Kompute, which binds an allocation
-whole) and offsets in one arena (for the Vulkan dispatcher). Both place the largest buffer first,
-each at the best fitting free place: "greedy by size" of Pisarchyk and Lee, "Efficient Memory
-Management for Deep Neural Net Inference" (2020).
+whole) and offsets in one arena (for the Vulkan dispatcher). Both place one buffer after another at
+the best fitting free place. Allocations take the largest first: "greedy by size" of Pisarchyk and
+Lee, "Efficient Memory Management for Deep Neural Net Inference" (2020). The arena tries that
+order, their "greedy by breadth" and two more, and keeps the smallest.
 """
 
 from __future__ import annotations
@@ -74,11 +75,33 @@ def _share_slots(all_lives: list[Life]) -> tuple[dict[int, int], list[int]]:
     return where, sizes
 
 
+def _by_breadth(all_lives: list[Life]) -> list[Life]:
+    """Buffers of the dispatch with most memory alive first, its largest first."""
+
+    def alive(step: int) -> list[Life]:
+        return [x for x in all_lives if x.first <= step <= x.last]
+
+    steps = sorted({x.first for x in all_lives}, key=lambda s: (-sum(x.words for x in alive(s)), s))
+    return list(dict.fromkeys(x for step in steps for x in _by_size(alive(step))))
+
+
 def _pack_arena(all_lives: list[Life], alignment_words: int) -> tuple[dict[int, int], int]:
     """Give each life an offset in one arena; returns offset by buffer, and the arena's size."""
+    orders = [
+        _by_size(all_lives),
+        _by_breadth(all_lives),
+        sorted(all_lives, key=lambda x: (x.first - x.last, -x.words, x.buffer)),
+        sorted(all_lives, key=lambda x: (x.first, -x.words, x.buffer)),
+    ]
+    packed = [_pack_in_order(order, alignment_words) for order in orders]
+    return min(packed, key=lambda offsets_and_size: offsets_and_size[1])
+
+
+def _pack_in_order(order: list[Life], alignment_words: int) -> tuple[dict[int, int], int]:
+    """Place lives one after another, each in the tightest gap, or behind all it overlaps."""
     placed: list[tuple[int, int, Life]] = []
     offsets: dict[int, int] = {}
-    for life in _by_size(all_lives):
+    for life in order:
         taken = sorted((start, end) for start, end, x in placed if life.overlaps(x))
         best: tuple[int, int] | None = None
         cursor = 0
