@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ir.verify import verify_graph
-from tflite_vk.passes.fold_constants import fold_constants
 from tflite_vk.passes.fuse_elementwise import fuse_elementwise
 from tflite_vk.passes.remove_no_ops import remove_no_ops
 from tflite_vk.passes.split_activations import split_activations
@@ -19,12 +18,11 @@ def run_passes(
     """Rewrite a graph for lowering.
 
     Args:
-        graph: as a frontend made it.
+        graph: constants already folded.
         ends_in_epilogue: True for a node whose kernel applies fused steps to output 0.
         fusion: False keeps one kernel an operator, to find a fault or to compare.
     """
     passes: list[Callable[[Graph], Graph]] = [
-        fold_constants,
         lambda g: split_activations(g, ends_in_epilogue),
         remove_no_ops,
         to_elementwise,
