@@ -14,7 +14,11 @@ from tflite_vk.analysis.model_inputs import (
 )
 from tflite_vk.dtypes import DType
 from tflite_vk.frontend.flatbuffer import read_model
-from tflite_vk.ir.attributes import GatherAttributes, OneHotAttributes
+from tflite_vk.ir.attributes import (
+    GatherAttributes,
+    OneHotAttributes,
+    ReverseSequenceAttributes,
+)
 from tflite_vk.ir.graph import Graph, Quantization, Tensor
 from tflite_vk.testing.model_writer import ModelWriter
 
@@ -173,3 +177,19 @@ def test_pictures_that_fit_nothing(picture: Path, tmp_path: Path) -> None:
     broken.write_bytes(picture.read_bytes()[:20])
     with pytest.raises(InputError, match=r"broken\.png: can't read the picture: "):
         read_input(broken, tensor((1, 4, 4, 3)))
+
+
+def test_scattered_indices_and_lengths_stay_inside() -> None:
+    w = ModelWriter()
+    indices = w.input((40, 1), "indices", DType.INT32)
+    updates = w.input((40, 2), "updates")
+    shape = w.const(np.array([3, 2], np.int32))
+    w.output(w.op("SCATTER_ND", [indices, updates, shape], [(3, 2)]))
+    x = w.input((4, 30), "x")
+    lengths = w.input((30,), "lengths", DType.INT32)
+    options = ReverseSequenceAttributes(seq_dim=0, batch_dim=1)
+    w.output(w.op("REVERSE_SEQUENCE", [x, lengths], [(4, 30)], options))
+    drawn = RandomInputs().draw(graph_of(w))
+    assert set(drawn[indices].reshape(-1).tolist()) == {0, 1, 2}
+    assert drawn[lengths].min() >= 0
+    assert drawn[lengths].max() == 4

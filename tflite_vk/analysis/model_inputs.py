@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tflite_vk.dtypes import DType
 from tflite_vk.errors import Error
-from tflite_vk.ir.attributes import GatherAttributes
+from tflite_vk.ir.attributes import GatherAttributes, ReverseSequenceAttributes
 from tflite_vk.ir.graph import Graph, Node, Tensor
 
 Array = npt.NDArray[Any]
@@ -112,10 +112,14 @@ def _index_limits(graph: Graph, tensor_id: int) -> Iterator[int | None]:
 def _index_limit_of(graph: Graph, node: Node, position: int) -> int | None:
     if node.op == "GATHER" and position == 1 and isinstance(node.attributes, GatherAttributes):
         return graph.input(node, 0).shape[node.attributes.axis]
-    if node.op == "GATHER_ND" and position == 1:
+    if (node.op, position) in {("GATHER_ND", 1), ("SCATTER_ND", 0)}:
         # One index for each of the leading dimensions: what fits all of them fits each.
-        depth = graph.input(node, 1).shape[-1]
-        return min(graph.input(node, 0).shape[:depth], default=None)
+        depth = graph.input(node, position).shape[-1]
+        indexed = graph.input(node, 0) if node.op == "GATHER_ND" else graph.output(node)
+        return min(indexed.shape[:depth], default=None)
+    if node.op == "REVERSE_SEQUENCE" and position == 1:
+        assert isinstance(node.attributes, ReverseSequenceAttributes)
+        return graph.input(node, 0).shape[node.attributes.seq_dim] + 1
     if node.op == "EMBEDDING_LOOKUP" and position == 0:
         return graph.input(node, 1).shape[0]
     if node.op == "ONE_HOT" and position == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -45,9 +46,11 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], align: st
     """
     if not rows:
         return
-    if sys.stdout.isatty() and _print_rich_table(columns, rows, align):
-        return
     widths = [max(len(row[i]) for row in (columns, *rows)) for i in range(len(columns))]
+    # Rich would cut numbers short to fit; lines that the terminal breaks lose nothing.
+    does_fit = sum(widths) + 3 * len(widths) <= shutil.get_terminal_size().columns
+    if sys.stdout.isatty() and does_fit and _print_rich_table(columns, rows, align):
+        return
     for row in (columns, *rows):
         cells = [
             cell.ljust(width) if side == "l" else cell.rjust(width)
