@@ -17,7 +17,7 @@ import pkgutil
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,9 +47,10 @@ _HEAD = """# Operators
 What the Vulkan delegate runs, next to what TFLite's own GPU delegate accepts. {summary}
 
 * **Version** is the newest operator version that is understood; all older ones are too.
-* **Types** are those of run-time values. Every operator takes tensors of up to {max_rank} dimensions,
-  and, with `precision="fp16"`, keeps its float32 values as float16. *Quantized* values are computed in
-  integers, with TFLite's own rounding. *Hybrid* means float32 values with quantized weights.
+* **Types** are those of run-time values. With `precision="fp16"` float32 values are kept as float16.
+  *Quantized* values are computed in integers, with TFLite's own rounding. *Hybrid* means float32 values
+  with quantized weights.
+* **Ranks** are those that tests run. No operator takes more than {max_rank} dimensions.
 * **Fusion**: an operator that *joins* becomes part of the kernel before it, or of a chain of its kind;
   one that is *joined* takes such operators into its own kernel.
 * **Cases** are the tests in `tests/ops/cases` whose model has the operator.
@@ -71,6 +72,7 @@ class Row:
         is_folded: computed before running where its inputs are constants or shapes.
         cases: tests that have it.
         tested: element types that a test runs on the device, by kind.
+        ranks: of run-time values in such tests.
         peer: facts about TFLite's GPU delegate; None where it doesn't take the operator.
     """
 
@@ -80,6 +82,7 @@ class Row:
     is_folded: bool = False
     cases: int = 0
     tested: Mapping[str, set[DType]] = field(default_factory=dict)
+    ranks: Collection[int] = ()
     peer: Mapping[str, Any] | None = None
 
     @property
@@ -97,6 +100,14 @@ class Row:
             names = ", ".join(sorted(t.name.lower() for t in types))
             parts.append(names if kind == "plain" else f"*{kind}:* {names}")
         return "; ".join(parts) or "constants"
+
+    @property
+    def rank_text(self) -> str:
+        """Least and largest rank that is tested."""
+        if not self.ranks:
+            return "–"
+        least, most = min(self.ranks), max(self.ranks)
+        return str(least) if least == most else f"{least} to {most}"
 
     @property
     def untested(self) -> str:
@@ -148,10 +159,12 @@ class Cases:
     Attributes:
         count: how many cases have it in their model.
         types: element types of run-time values in nodes that the device takes, by kind.
+        ranks: of these values.
     """
 
     count: Counter[str] = field(default_factory=Counter)
     types: dict[str, dict[str, set[DType]]] = field(default_factory=dict)
+    ranks: dict[str, set[int]] = field(default_factory=dict)
 
 
 def collect(facts: Mapping[str, Any], cases: Cases) -> list[Row]:
@@ -172,6 +185,7 @@ def collect(facts: Mapping[str, Any], cases: Cases) -> list[Row]:
         rows.setdefault((name, False), Row(name, is_custom=False)).is_folded = True
     for (name, is_custom), row in rows.items():
         row.cases, row.tested = cases.count[name], cases.types.get(name, {})
+        row.ranks = cases.ranks.get(name, ())
         row.peer = facts["custom" if is_custom else "operators"].get(name)
     return sorted(rows.values(), key=lambda row: (row.is_custom, row.name))
 
@@ -198,10 +212,10 @@ def _add_types(cases: Cases, graph: Graph) -> None:
         if registry.unsupported_reason(node, graph) is not None:
             continue
         kinds = cases.types.setdefault(node.op, {})
-        tensors = (graph.tensors[t] for t in (*node.reads, *node.outputs))
-        kinds.setdefault(_kind_served(node, graph), set()).update(
-            t.dtype for t in tensors if not t.is_const
-        )
+        tensors = [graph.tensors[t] for t in (*node.reads, *node.outputs)]
+        values = [t for t in tensors if not t.is_const]
+        kinds.setdefault(_kind_served(node, graph), set()).update(t.dtype for t in values)
+        cases.ranks.setdefault(node.op, set()).update(t.rank for t in values)
 
 
 def _kind_served(node: Node, graph: Graph) -> str:
@@ -246,13 +260,16 @@ def _missing(rows: Iterable[Row], facts: Mapping[str, Any]) -> list[tuple[str, s
 
 
 def _table(rows: Sequence[Row]) -> str:
-    head = ("Operator", "Version", "Types", "Fusion", "Notes", "Cases", "TFLite's GPU delegate")
+    head = (
+        "Operator", "Version", "Types", "Ranks", "Fusion", "Notes", "Cases",
+        "TFLite's GPU delegate",
+    )  # fmt: skip
     lines = [_line(head), _line(["---"] * len(head))]
     lines += [
         _line(
             (
-                f"`{r.name}`", r.version, r.types, r.fusion, r.notes, str(r.cases or "–"),
-                r.peer_text,
+                f"`{r.name}`", r.version, r.types, r.rank_text, r.fusion, r.notes,
+                str(r.cases or "–"), r.peer_text,
             )
         )
         for r in rows

@@ -161,3 +161,14 @@ def test_resized_input_shapes() -> None:
     (output,) = decision.partitions[0].graph.outputs
     assert decision.partitions[0].graph.tensors[output].shape == (3, 4)
     np.testing.assert_equal(decision.partitions[0].nodes, (0,))
+
+
+def test_file_whose_shapes_contradict_is_inspected_all_the_same() -> None:
+    w = ModelWriter()
+    y = w.op("RELU", [w.input((1, 4), "x")], [(1, 5)])
+    w.output(w.op("ADD", [y, w.input((1, 5), "z")], [(1, 5)], BinaryAttributes()))
+    decision = decide(read_model(w.build()), DelegateOptions(), NULL_DEVICE)
+    assert not decision.is_standalone
+    assert decision.report.nodes[0].reason == (
+        "output 0 is declared [1, 5], its operator makes [1, 4]"
+    )

@@ -43,8 +43,9 @@ def test_types_are_those_that_are_tested() -> None:
     cases = tool.Cases()
     cases.count["COS"] = 3
     cases.types["COS"] = {"plain": {DType.FLOAT32}}
+    cases.ranks["COS"] = {0, 4, 2}
     row = next(r for r in tool.collect(FACTS, cases) if r.name == "COS")
-    assert (row.version, row.types, row.cases) == ("1", "float32", 3)
+    assert (row.version, row.types, row.rank_text, row.cases) == ("1", "float32", "0 to 4", 3)
     assert row.fusion == "joins, joined"
     assert row.peer_text == "2"
 

@@ -7,13 +7,14 @@ and gives back partitions that do not compile. Needs no Vulkan: a device is its 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tflite_vk.device_info import DeviceInfo
 from tflite_vk.errors import Error
 from tflite_vk.frontend.flatbuffer import Model
-from tflite_vk.interpreter.plan import plan_subgraph
+from tflite_vk.interpreter.plan import SubgraphPlan, plan_subgraph
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.lowering import Lowered, lower
 from tflite_vk.ops import registry
@@ -74,27 +75,19 @@ def decide(
 
     Raises:
         Error: a subgraph that the device takes does not compile.
-        ValueError: shapes that don't fit an operator; names it.
     """
     graphs = model.subgraphs
     shapes = [input_shapes if index == 0 else None for index in range(len(graphs))]
     runnable = {0, *(s.subgraph for s in model.signatures)}
-    plans = {
-        i: plan_subgraph(
-            graphs[i],
-            infer_shapes(graphs[i], registry.infer_shapes, shapes[i], fold_shape_node),
-            options,
-            device,
-        )
-        for i in sorted(runnable)
-    }
-    if all(plan.is_taken for plan in plans.values()):
+    plans = {i: _plan_alone(graphs[i], shapes[i], options, device) for i in sorted(runnable)}
+    if all(plan is not None and plan.is_taken for plan in plans.values()):
+        taken = {i: plan for i, plan in plans.items() if plan is not None}
         lowered = [
             Partition(i, _indices(p.graph), p.graph, _lower(p.graph, options, device))
-            for i, p in plans.items()
+            for i, p in taken.items()
             if p.graph.nodes
         ]
-        reports = [plans[i].report if i in plans else SupportReport() for i in range(len(graphs))]
+        reports = [taken[i].report if i in taken else SupportReport() for i in range(len(graphs))]
         return Decision(SupportReport.join(reports), tuple(lowered), is_standalone=True)
     decisions = [
         _decide_subgraph(graph, i, shapes[i], options, device) for i, graph in enumerate(graphs)
@@ -104,6 +97,20 @@ def decide(
         tuple(p for _, partitions in decisions for p in partitions),
         is_standalone=False,
     )
+
+
+def _plan_alone(
+    graph: Graph,
+    shapes: Mapping[int, Shape] | None,
+    options: DelegateOptions,
+    device: DeviceInfo,
+) -> SubgraphPlan | None:
+    """What `tflite_vk.Interpreter` decides; None where it refuses the shapes."""
+    try:
+        inferred = infer_shapes(graph, registry.infer_shapes, shapes, fold_shape_node)
+    except ValueError:
+        return None
+    return plan_subgraph(graph, inferred, options, device)
 
 
 def _indices(graph: Graph) -> tuple[int, ...]:
@@ -122,7 +129,9 @@ def _decide_subgraph(
     device: DeviceInfo,
 ) -> tuple[SupportReport, list[Partition]]:
     """As the delegate does: what does not compile goes back to the CPU, and the rest is regrouped."""
-    folded = infer_shapes(fold_constants(graph), registry.infer_shapes, shapes)
+    folded = fold_constants(graph)
+    with contextlib.suppress(ValueError):  # shapes that don't fit are each node's own reason
+        folded = infer_shapes(folded, registry.infer_shapes, shapes)
     excluded = excluded_by_options(
         graph, options.excluded_ops, options.excluded_nodes if index == 0 else ()
     )
