@@ -85,7 +85,7 @@ def _vulkan_package() -> Part:
         load_vulkan()
     except DeviceError as error:
         if isinstance(error.__cause__, ImportError):
-            advice = "pip install 'tflite_vk[vulkan]'"
+            advice = "pip install vulkan, which tflite_vk depends on"
             return Part(name, False, f"can't be imported ({error.__cause__})", advice)
     return Part(name, True, _version("vulkan"))
 
