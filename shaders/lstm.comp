@@ -37,6 +37,8 @@ layout(push_constant) uniform Push {
     uint output_groups;
     uint step_rows;       // rows of inputs and y from step to step
     uint sequence_rows;   // and from sequence to sequence
+    uint y_groups;        // groups of y from row to row
+    uint y_first;         // group of y's rows where these outputs begin
     uint is_reverse;
     float cell_clip;      // 0: none
     float projection_clip;
@@ -190,7 +192,7 @@ void main() {
             meet();
         }
         for (uint o = begin; o < p.output_groups; o += stride) {
-            STORE(ACT, y, row * p.output_groups + o, scratch.data[h_at + o]);
+            STORE(ACT, y, row * p.y_groups + p.y_first + o, scratch.data[h_at + o]);
         }
     }
     for (uint c = begin; c < p.cell_groups; c += stride) {

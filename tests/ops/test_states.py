@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.ops.test_ops import all_cases
+from tests.ops.cases import lstm, recurrent
 from tests.support.case import Case, random_array
 from tests.support.compare import assert_close
 from tests.support.oracle import reference_interpreter
@@ -18,7 +18,7 @@ RUNS = 3
 def _stateful() -> list[Case]:
     return [
         case
-        for case in all_cases()
+        for case in (*lstm.CASES, *recurrent.CASES)
         if case.declined is None
         and any(t.is_variable for t in read_model(case.model()).subgraphs[0].tensors.values())
     ]

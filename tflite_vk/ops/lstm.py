@@ -1,147 +1,27 @@
-"""UNIDIRECTIONAL_SEQUENCE_LSTM and LSTM, float, with every optional part."""
+"""UNIDIRECTIONAL_SEQUENCE_LSTM, LSTM and BIDIRECTIONAL_SEQUENCE_LSTM, float, with every optional part."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
-from tflite_vk.epilogue import ACTIVATION_STEPS, UNARY_CODES
-from tflite_vk.ir.attributes import LstmAttributes
+from tflite_vk.ir.attributes import BidirectionalLstmAttributes, LstmAttributes
 from tflite_vk.ir.graph import Graph, Node
-from tflite_vk.layout import pack
-from tflite_vk.ops.batch_matmul import Products, lower_products
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.launch import fold
+from tflite_vk.ops.lstm_basic import basic_shapes, is_basic, lower_basic
+from tflite_vk.ops.lstm_lowering import States, lower_direction
 from tflite_vk.ops.lstm_weights import LstmWeights, Positions, read_weights
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
-from tflite_vk.program import float_word
-from tflite_vk.shape import LANES, Shape, ceil_div, num_elements, round_up
+from tflite_vk.ops.sequences import (
+    Sequences,
+    Target,
+    check_directions,
+    check_states,
+    direction_targets,
+)
+from tflite_vk.shape import LANES, Shape, ceil_div
 
 _OUTPUT_STATE, _CELL_STATE = 18, 19
-_MAX_LOCAL_SIZE = 256
-_SOFTWARE_LOCAL_SIZE = 16
-
-
-@dataclass(frozen=True)
-class Sequences:
-    """A batch of sequences.
-
-    Attributes:
-        steps: length of each.
-        count: how many.
-        time_major: steps before sequences.
-    """
-
-    steps: int
-    count: int
-    time_major: bool
-
-    @classmethod
-    def of(cls, shape: Shape, *, time_major: bool) -> Sequences:
-        """Of an input [batch, time, inputs], or [time, batch, inputs], or [batch, inputs]."""
-        if len(shape) == 2:
-            return cls(1, shape[0], time_major=False)
-        steps, count = shape[:2] if time_major else (shape[1], shape[0])
-        return cls(steps, count, time_major)
-
-    @property
-    def strides(self) -> tuple[int, int]:
-        """Rows from step to step, and from sequence to sequence."""
-        return (self.count, 1) if self.time_major else (1, self.steps)
-
-
-@dataclass(frozen=True)
-class States:
-    """Buffers of outputs and cells, before and after; the same ones where they are kept."""
-
-    outputs_before: int
-    cells_before: int
-    outputs_after: int
-    cells_after: int
-
-
-def lower_direction(
-    node: Node,
-    ctx: LoweringContext,
-    weights: LstmWeights,
-    sequences: Sequences,
-    states: States,
-    *,
-    source: int,
-    output: int,
-    is_reverse: bool = False,
-) -> None:
-    """Add the two dispatches of one direction: all input products at once, then the steps."""
-    a = node.attributes
-    assert isinstance(a, LstmAttributes)
-    gates, cells, outputs = len(weights.input_weights), weights.cells, weights.outputs
-    cell_groups, output_groups = ceil_div(cells, LANES), ceil_div(outputs, LANES)
-    rows, columns = sequences.steps * sequences.count, gates * round_up(cells, LANES)
-    matrix = ctx.constant(
-        pack(weights.packed_inputs(), "f16" if ctx.half else "f32"), "input weights"
-    )
-    products = ctx.temporary(rows * columns, "gates of the inputs")
-    product = Products(rows, columns, weights.input_weights[0].shape[1], is_b_turned=True)
-    shader = "batch_matmul_wide" if ctx.half else "batch_matmul"
-    lower_products(replace(node, steps=()), ctx, product, (source, matrix, products), shader)
-
-    projection = weights.packed_projection()
-    most = min(_MAX_LOCAL_SIZE, ctx.limits.max_workgroup_invocations)
-    if ctx.device.is_software:
-        most = _SOFTWARE_LOCAL_SIZE
-    local = 1 << min(most.bit_length() - 1, max(1, gates * cell_groups - 1).bit_length())
-    activation = a.fused_activation_function
-    ctx.dispatch(
-        node,
-        ctx.variant("lstm"),
-        [
-            products,
-            ctx.constant(weights.packed_recurrent(), "recurrent weights"),
-            ctx.constant(weights.packed_vectors(), "gate vectors"),
-            ctx.unused() if projection is None else ctx.constant(projection, "projection"),
-            states.outputs_before,
-            states.cells_before,
-            states.outputs_after,
-            states.cells_after,
-            ctx.temporary(
-                sequences.count * (6 * cell_groups + output_groups) * LANES, "gates and cells"
-            ),
-            output,
-        ],
-        groups=fold(sequences.count, ctx.limits),
-        spec=(
-            *(local, 1, 1),
-            gates,
-            int(weights.has_peephole),
-            int(weights.has_layer_norm),
-            int(projection is not None),
-            0 if activation == "NONE" else UNARY_CODES[ACTIVATION_STEPS[activation]],
-        ),
-        push=(
-            sequences.count,
-            sequences.steps,
-            cells,
-            cell_groups,
-            outputs,
-            output_groups,
-            *sequences.strides,
-            int(is_reverse),
-            float_word(max(0.0, a.cell_clip)),
-            float_word(max(0.0, a.proj_clip)),
-        ),
-        flops=2 * rows * gates * cells * outputs,
-    )
-
-
-def check_states(node: Node, graph: Graph, shapes: dict[int, Shape]) -> None:
-    """Raise ValueError where a state, by position, is no variable of its shape."""
-    for position, shape in shapes.items():
-        state = graph.optional_input(node, position)
-        if state is None or not state.is_variable:
-            raise ValueError(f"input {position} is no variable (supported: the state kept there)")
-        if num_elements(state.shape) != num_elements(shape) or state.shape[-1:] != shape[-1:]:
-            raise ValueError(f"state {list(state.shape)} at input {position}, {list(shape)} fits")
 
 
 @register
@@ -157,7 +37,7 @@ class Lstm(Operator):
     def check(self, node: Node, graph: Graph) -> str | None:
         return "its input is a constant" if graph.input(node, 0).is_const else None
 
-    def _read(self, node: Node, graph: Graph) -> tuple[LstmAttributes, LstmWeights, Sequences]:
+    def _read(self, node: Node, graph: Graph) -> tuple[LstmWeights, Sequences]:
         """Everything about a node.
 
         Raises:
@@ -165,8 +45,6 @@ class Lstm(Operator):
         """
         a = node.attributes
         assert isinstance(a, LstmAttributes)
-        if a.kernel_type != "FULL":
-            raise ValueError(f"kernel_type is {a.kernel_type} (supported: FULL)")
         if a.diagonal_recurrent_tensors:
             raise ValueError("diagonal_recurrent_tensors is set (supported: full matrices)")
         if len(node.inputs) not in (20, 24) or not node.has_input(0):
@@ -186,14 +64,19 @@ class Lstm(Operator):
             graph,
             {_OUTPUT_STATE: (count, weights.outputs), _CELL_STATE: (count, weights.cells)},
         )
-        return a, weights, sequences
+        return weights, sequences
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        _, weights, _ = self._read(node, graph)
+        if is_basic(node):
+            return basic_shapes(node, graph)
+        weights, _ = self._read(node, graph)
         return [(*graph.input(node, 0).shape[:-1], weights.outputs)]
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
-        _, weights, sequences = self._read(node, ctx.graph)
+        if is_basic(node):
+            lower_basic(node, ctx)
+            return
+        weights, sequences = self._read(node, ctx.graph)
         outputs, cells = (ctx.buffer(node.inputs[i]) for i in (_OUTPUT_STATE, _CELL_STATE))
         lower_direction(
             node,
@@ -202,5 +85,71 @@ class Lstm(Operator):
             sequences,
             States(outputs, cells, outputs, cells),
             source=ctx.buffer(node.inputs[0]),
-            output=ctx.buffer(node.outputs[0]),
+            target=Target(ctx.buffer(node.outputs[0]), ceil_div(weights.outputs, LANES)),
         )
+
+
+_FORWARD = Positions(norms=None)
+_BACKWARD = Positions(18, 22, 26, 29, 33, 34, None)
+_BIDIRECTIONAL_INPUTS = 48
+_AUXILIARY = range(39, _BIDIRECTIONAL_INPUTS)
+
+
+@register
+class BidirectionalLstm(Operator):
+    """BIDIRECTIONAL_SEQUENCE_LSTM.
+
+    Source: tflite/kernels/bidirectional_sequence_lstm.cc.
+    """
+
+    versions = {"BIDIRECTIONAL_SEQUENCE_LSTM": 3}
+    notes = "float; constant weights; peephole, projection, coupled gates; no auxiliary input"
+
+    def check(self, node: Node, graph: Graph) -> str | None:
+        return "its input is a constant" if graph.input(node, 0).is_const else None
+
+    def _read(self, node: Node, graph: Graph) -> tuple[LstmWeights, LstmWeights, Sequences]:
+        """Everything about a node.
+
+        Raises:
+            ValueError: a part that isn't supported or doesn't fit.
+        """
+        a = node.attributes
+        assert isinstance(a, BidirectionalLstmAttributes)
+        if len(node.inputs) != _BIDIRECTIONAL_INPUTS or not node.has_input(0):
+            raise ValueError(f"has {len(node.inputs)} inputs (supported: {_BIDIRECTIONAL_INPUTS})")
+        if any(node.has_input(i) for i in _AUXILIARY):
+            raise ValueError("has an auxiliary input (supported: none)")
+        shape = graph.input(node, 0).shape
+        if len(shape) != 3:
+            raise ValueError(f"input has shape {list(shape)} (supported: rank 3)")
+        sequences = Sequences.of(shape, time_major=a.time_major)
+        forward = read_weights(node, graph, _FORWARD, shape[-1])
+        backward = read_weights(node, graph, _BACKWARD, shape[-1])
+        check_directions(node, forward.outputs, merge=a.merge_outputs)
+        count = sequences.count
+        states = (forward.outputs, forward.cells, backward.outputs, backward.cells)
+        check_states(node, graph, {35 + i: (count, size) for i, size in enumerate(states)})
+        return forward, backward, sequences
+
+    def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
+        forward, backward, _ = self._read(node, graph)
+        steps = graph.input(node, 0).shape[:-1]
+        if len(node.outputs) == 1:
+            return [(*steps, forward.outputs + backward.outputs)]
+        return [(*steps, forward.outputs), (*steps, backward.outputs)]
+
+    def lower(self, node: Node, ctx: LoweringContext) -> None:
+        forward, backward, sequences = self._read(node, ctx.graph)
+        targets = direction_targets(node, ctx, forward.outputs, backward.outputs)
+        for i, (weights, target) in enumerate(zip((forward, backward), targets, strict=True)):
+            outputs, cells = (ctx.buffer(node.inputs[35 + 2 * i + j]) for j in range(2))
+            lower_direction(
+                node,
+                ctx,
+                weights,
+                sequences,
+                States(outputs, cells, outputs, cells),
+                source=ctx.buffer(node.inputs[0]),
+                target=target,
+            )

@@ -120,7 +120,6 @@ _PARTS = {
     ),
     "relu": Parts(activation="RELU", cell_clip=2.0),
     "relu6": Parts(activation="RELU6"),
-    "sigmoid": Parts(activation="SIGMOID"),
 }
 
 CASES = [
@@ -133,7 +132,6 @@ CASES = [
     if parts.norm
     else Case(f"UNIDIRECTIONAL_SEQUENCE_LSTM_{name}", _lstm(parts))
     for name, parts in _PARTS.items()
-    if name != "sigmoid"
 ]
 CASES += [
     Case(f"LSTM_{name}", _lstm(_PARTS[name], "LSTM"))
