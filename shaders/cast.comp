@@ -18,6 +18,10 @@ void main() {
     uint i = flat_index();
     if (i >= p.num_groups) return;
     VALUE(IN) v = LOAD(IN, x, i);
+#ifdef LOWEST
+    // Floats saturate in narrow integers, and a NaN becomes the highest.
+    v = mix(clamp(v, LOWEST, HIGHEST), vec4(HIGHEST), isnan(v));
+#endif
     if (TO_BOOL != 0u) {
         STORE(OUT, y, i, VALUE(OUT)(notEqual(v, VALUE(IN)(0))));
     } else {

@@ -33,7 +33,7 @@ class ArgReduce(Operator):
     """
 
     versions = {"ARG_MAX": 3, "ARG_MIN": 3}
-    dtypes = frozenset({DType.FLOAT32, DType.INT32})
+    dtypes = frozenset({DType.FLOAT32, DType.INT32, DType.INT8, DType.UINT8})
     notes = "constant axis; INT32 positions"
 
     def check(self, node: Node, graph: Graph) -> str | None:
@@ -69,10 +69,10 @@ class ArgReduce(Operator):
         groups = num_vectors(y.shape)
         how = split(groups, size)
         local = (how.sharers, how.outputs) if is_inner else (how.outputs, how.sharers)
-        is_float = x.dtype is DType.FLOAT32
+        kept_as = ctx.storage(x)
         ctx.dispatch(
             node,
-            ctx.variant("arg_reduce") if is_float else "arg_reduce_i32",
+            "arg_reduce" if kept_as == "f32" else f"arg_reduce_{kept_as}",
             [ctx.buffer(x.id), ctx.buffer(y.id)],
             groups=fold(ceil_div(groups, how.outputs), ctx.limits),
             spec=(

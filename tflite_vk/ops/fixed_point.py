@@ -7,7 +7,7 @@ Source: gemmlowp's fixedpoint/fixedpoint.h.
 
 from __future__ import annotations
 
-from tflite_vk.ops.quantization import divide_by_pot
+from tflite_vk.ops.quantization import Multiplier, divide_by_pot
 
 INT32_MIN = -(1 << 31)
 INT32_MAX = (1 << 31) - 1
@@ -73,3 +73,29 @@ def exp_of_negative(a: int, integer_bits: int) -> int:
         if integer_bits > exponent and rest >> (fraction_bits + exponent) & 1:
             result = multiply(result, factor)
     return result
+
+
+def inverse_sqrt(x: int) -> Multiplier:
+    """1 / sqrt(x) for an integer x > 0: five steps of Newton and Raphson in Q3.28.
+
+    Source: GetInvSqrtQuantizedMultiplierExp of tflite/kernels/internal/common.h.
+    """
+    if x <= 1:
+        return Multiplier(INT32_MAX, 0)
+    right_shift = 11
+    while x >= 1 << 29:
+        x //= 4
+        right_shift += 1
+    pairs = (32 - x.bit_length() - 1) // 2 - 1
+    right_shift -= pairs
+    x <<= 2 * pairs
+    half_x = multiply_by_pot(x >> 1, -1)
+    half_three = (1 << 28) + (1 << 27)
+    y = 1 << 28
+    for _ in range(5):
+        cube = rescale(multiply(multiply(y, y), y), 9, 3)
+        y = rescale(multiply(half_three, y) - multiply(half_x, cube), 6, 3)
+    y = multiply(y, 1518500250)
+    if right_shift < 0:
+        return Multiplier(y << -right_shift, 0)
+    return Multiplier(y, -right_shift)

@@ -28,6 +28,15 @@ CLAMPS: frozenset[Activation] = frozenset({"NONE", "RELU", "RELU6", "RELU_N1_TO_
 """Fused activations that quantized kernels know; TFLite refuses the others or ignores them."""
 
 
+BOUNDS: dict[DType, tuple[int, int]] = {
+    DType.INT8: (-128, 127),
+    DType.UINT8: (0, 255),
+    DType.INT16: (-32768, 32767),
+    DType.INT32: (-(1 << 31), (1 << 31) - 1),
+}
+"""Lowest and highest value of integer types."""
+
+
 def round_half_away(value: float) -> int:
     """C's round()."""
     return int(math.copysign(math.floor(abs(value) + 0.5), value))

@@ -16,7 +16,7 @@ from tflite_vk.program import float_word
 from tflite_vk.shape import Shape, num_vectors, vectors_per_row
 
 
-def _scale(source: int, target: int, *, align_corners: bool) -> float:
+def pixel_scale(source: int, target: int, *, align_corners: bool) -> float:
     """Input pixels per output pixel, rounded as float32 as TFLite does.
 
     Source: ResizeBilinear and GetNearestNeighbor of tflite/kernels/internal/reference.
@@ -63,7 +63,9 @@ class Resize(Operator):
         x, y = ctx.graph.input(node, 0), ctx.graph.output(node)
         a = node.attributes
         assert isinstance(a, ResizeAttributes)
-        scales = [_scale(x.shape[i], y.shape[i], align_corners=a.align_corners) for i in (2, 1)]
+        scales = [
+            pixel_scale(x.shape[i], y.shape[i], align_corners=a.align_corners) for i in (2, 1)
+        ]
         is_nearest = node.op == "RESIZE_NEAREST_NEIGHBOR"
         ctx.compute_flat(
             node,
