@@ -4,7 +4,9 @@
 // CONV_2D as a matrix product with register tiles: each invocation makes TILE_P output pixels times
 // TILE_C groups of four output channels. Also FULLY_CONNECTED on many rows, as a 1x1 convolution.
 //
-// x: output channels (neighbouring invocations read neighbouring weights); y, z: tiles of pixels.
+// x: output channels (neighbouring invocations read neighbouring weights); y: tiles of pixels, which
+// continue along workgroups of z. Local size z splits the sum over the input channels: where there
+// are few outputs, a GPU has invocations to spare. The parts meet in shared memory.
 // Weights: [kernel row][kernel column][input group][input lane][output group] of vec4 over outputs.
 
 #define EPILOGUE_BINDING 4
@@ -68,11 +70,31 @@ void multiply(uint first_weight, uint channel, const uint positions[TILE_P], con
     }
 }
 
+// Partial sums of all but the first part, by [pixel and group of the tile][invocation].
+const uint INVOCATIONS = gl_WorkGroupSize.x * gl_WorkGroupSize.y * gl_WorkGroupSize.z;
+shared vec4 partial[gl_WorkGroupSize.z > 1u ? TILE_P * TILE_C * INVOCATIONS : 1u];
+
+// Add the parts of the sum; true for the invocations that then hold results.
+bool gather_parts() {
+    if (gl_WorkGroupSize.z == 1u) return true;
+    uint mine = gl_LocalInvocationIndex;
+    [[unroll]] for (uint i = 0u; i < TILE_P * TILE_C; ++i) partial[i * INVOCATIONS + mine] = accumulators[i];
+    barrier();
+    if (gl_LocalInvocationID.z != 0u) return false;
+    for (uint part = 1u; part < gl_WorkGroupSize.z; ++part) {
+        uint other = mine + part * gl_WorkGroupSize.x * gl_WorkGroupSize.y;
+        [[unroll]] for (uint i = 0u; i < TILE_P * TILE_C; ++i) accumulators[i] += partial[i * INVOCATIONS + other];
+    }
+    return true;
+}
+
 void main() {
     uint group = gl_WorkGroupID.x * gl_WorkGroupSize.x * TILE_C + gl_LocalInvocationID.x;
-    uint tile = gl_GlobalInvocationID.y + gl_GlobalInvocationID.z * gl_NumWorkGroups.y * gl_WorkGroupSize.y;
+    uint tile = (gl_WorkGroupID.y + gl_WorkGroupID.z * gl_NumWorkGroups.y) * gl_WorkGroupSize.y + gl_LocalInvocationID.y;
     uint first = tile * TILE_P;
-    if (group >= p.output_groups || first >= p.num_pixels) return;
+    // With parts to gather every invocation has to reach the barrier; loads are clamped.
+    if (gl_WorkGroupSize.z == 1u && (group >= p.output_groups || first >= p.num_pixels)) return;
+    uint part = gl_LocalInvocationID.z;
 
     [[unroll]] for (uint i = 0u; i < TILE_P * TILE_C; ++i) accumulators[i] = vec4(0.0);
 
@@ -85,8 +107,8 @@ void main() {
         [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
             positions[i] = min(first + i, p.num_pixels - 1u) * p.input_stride + first_channel;
         }
-        for (uint c = 0u; c < full_groups; ++c) multiply(c * 4u, c, positions, is_inside, group, false);
-        if (TAIL != 0u) multiply(full_groups * 4u, full_groups, positions, is_inside, group, true);
+        for (uint c = part; c < full_groups; c += gl_WorkGroupSize.z) multiply(c * 4u, c, positions, is_inside, group, false);
+        if (TAIL != 0u && part == 0u) multiply(full_groups * 4u, full_groups, positions, is_inside, group, true);
     } else {
         int tops[TILE_P];
         int lefts[TILE_P];
@@ -109,12 +131,13 @@ void main() {
                     positions[i] = position * p.input_stride + first_channel;
                 }
                 uint w = (ky * p.kernel_width + kx) * p.input_groups * 4u;
-                for (uint c = 0u; c < full_groups; ++c) multiply(w + c * 4u, c, positions, is_inside, group, false);
-                if (TAIL != 0u) multiply(w + full_groups * 4u, full_groups, positions, is_inside, group, true);
+                for (uint c = part; c < full_groups; c += gl_WorkGroupSize.z) multiply(w + c * 4u, c, positions, is_inside, group, false);
+                if (TAIL != 0u && part == 0u) multiply(w + full_groups * 4u, full_groups, positions, is_inside, group, true);
             }
         }
     }
 
+    if (!gather_parts()) return;
     [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
         uint pixel = first + i;
         if (pixel < p.num_pixels) {

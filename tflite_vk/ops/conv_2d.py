@@ -63,7 +63,10 @@ def lower_product(
     """
     output_groups = ceil_div(product.output_channels, LANES)
     outputs_per_group = output_groups // product.num_groups
-    tile = choose_tile(product.num_pixels, output_groups, ctx.device, product.num_groups > 1)
+    input_groups = ceil_div(product.input_channels, LANES)
+    tile = choose_tile(
+        product.num_pixels, output_groups, ctx.device, product.num_groups > 1, input_groups
+    )
     taps = product.kernel[0] * product.kernel[1]
     ctx.compute(
         node,
@@ -82,7 +85,7 @@ def lower_product(
         push=(
             product.num_pixels,
             output_groups,
-            ceil_div(product.input_channels, LANES),
+            input_groups,
             product.input_stride,
             *product.output_size,
             *product.input_size,
