@@ -7,6 +7,7 @@
 // tflite_vk/ops/integer.py has the same numbers.
 
 #include "dispatch.glsl"
+#include "divide.glsl"
 #include "tensor.glsl"
 
 #ifndef IN
@@ -27,6 +28,8 @@ layout(push_constant) uniform Push {
     uint a_strides[5];  // in elements
     uint b_strides[5];
     uint splat;         // bit 0: `a` has one element for a row of y; bit 1: `b`
+    uint magic[6];      // of dims and groups_per_row
+    uint shifts;
 } p;
 
 #ifdef ARITHMETIC
@@ -94,12 +97,12 @@ ivec4 binary(VALUE(IN) x, VALUE(IN) y) {
 void main() {
     uint i = flat_index();
     if (i >= p.num_groups) return;
-    uint rest = i / p.groups_per_row;
+    uint rest = divide(i, p.magic[5], p.shifts, 5u);
     uint group = i - rest * p.groups_per_row;
     uint at_a = 0u;
     uint at_b = 0u;
     for (uint d = p.num_dims; d-- > 0u;) {
-        uint quotient = d == 0u ? 0u : rest / p.dims[d];
+        uint quotient = d == 0u ? 0u : divide(rest, p.magic[d], p.shifts, d);
         uint coordinate = rest - quotient * p.dims[d];
         at_a += coordinate * p.a_strides[d];
         at_b += coordinate * p.b_strides[d];

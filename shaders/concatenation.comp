@@ -7,6 +7,7 @@
 // and a dispatch for other inputs of the same node may own its other lanes.
 
 #include "dispatch.glsl"
+#include "divide.glsl"
 #include "lanes.glsl"
 
 // 1: offsets and strides below count lanes; 0: groups of four.
@@ -27,11 +28,11 @@ layout(push_constant) uniform Push {
     uint end;              // lanes from here on are not written; past starts[4] they are padding
     uint strides[4];       // from row to row of each input
     uint row_inner;        // PACK behind the last axis: rows of y per row of an input, otherwise 1
+    uint magic[2];         // of groups_per_row and row_inner
+    uint shifts;
 } p;
 
-uint lane_of(uint at, uint row) {
-    uint outer = row / p.row_inner;
-    uint inner = row - outer * p.row_inner;
+uint lane_of(uint at, uint outer, uint inner) {
     if (at < p.starts[1]) return LOAD_LANE(a, outer * p.strides[0] + inner + at - p.starts[0]);
     if (at < p.starts[2]) return LOAD_LANE(b, outer * p.strides[1] + inner + at - p.starts[1]);
     if (at < p.starts[3]) return LOAD_LANE(c, outer * p.strides[2] + inner + at - p.starts[2]);
@@ -41,7 +42,7 @@ uint lane_of(uint at, uint row) {
 void main() {
     uint i = flat_index();
     if (i >= p.num_groups) return;
-    uint row = i / p.groups_per_row;
+    uint row = divide(i, p.magic[0], p.shifts, 0u);
     uint group = i - row * p.groups_per_row + p.first_group;
     uint target = row * p.y_groups + group;
     if (LANES == 0u) {
@@ -54,8 +55,12 @@ void main() {
         return;
     }
     uint lane = group * 4u;
+    uint outer = divide(row, p.magic[1], p.shifts, 1u);
+    uint inner = row - outer * p.row_inner;
     uvec4 v;
-    for (uint k = 0u; k < 4u; ++k) v[k] = lane_of(clamp(lane + k, p.starts[0], p.starts[4] - 1u), row);
+    for (uint k = 0u; k < 4u; ++k) {
+        v[k] = lane_of(clamp(lane + k, p.starts[0], p.starts[4] - 1u), outer, inner);
+    }
     if (lane >= p.starts[0] && lane + 4u <= p.end) {
         STORE_LANES(y, target, v);
         return;

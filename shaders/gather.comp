@@ -6,10 +6,13 @@
 // x is [batch, outer, axis, inner], the indices [batch, chosen], y [batch, outer, chosen, inner].
 
 #include "dispatch.glsl"
+#include "divide.glsl"
 #include "lanes.glsl"
 
-// 0: slices are whole rows of x, and inner counts groups; 1: element by element, inner counts elements.
-layout(constant_id = 3) const uint LANES = 0u;
+layout(constant_id = 3) const uint MODE = 0u;
+const uint ROWS = 0u;      // slices are whole rows of x, and inner counts groups
+const uint COLUMNS = 1u;   // the axis is innermost in x, the indices in y; chosen counts their rows
+const uint ELEMENTS = 2u;  // neither; inner counts elements
 
 LANES_IN(0, x);
 layout(set = 0, binding = 1, std430) readonly buffer indices_block { int data[]; } indices;
@@ -23,41 +26,60 @@ layout(push_constant) uniform Push {
     uint axis_size;
     uint index_lanes;   // elements in a row of the indices, and what it takes with padding
     uint index_stride;
-    uint x_lanes;       // the same of x; only where LANES is 1
+    uint x_lanes;       // the same of x
     uint x_stride;
-    uint y_lanes;       // elements in a row of y
-    uint y_groups;      // groups in a row of y
+    uint y_lanes;       // elements in a row of y, and its groups
+    uint y_groups;
+    uint magic[6];      // of inner, chosen, outer, index_lanes, x_lanes and y_groups
+    uint shifts;
 } p;
 
 // Where element or group `at` of y comes from in x, counted without padding; false: from nowhere.
 bool source(uint at, out uint from) {
-    uint slice = at / p.inner;
-    uint row = slice / p.chosen;
-    uint position = slice - row * p.chosen + row / p.outer * p.chosen;
-    uint index_row = position / p.index_lanes;
+    uint slice = divide(at, p.magic[0], p.shifts, 0u);
+    uint row = divide(slice, p.magic[1], p.shifts, 1u);
+    uint position = slice - row * p.chosen + divide(row, p.magic[2], p.shifts, 2u) * p.chosen;
+    uint index_row = divide(position, p.magic[3], p.shifts, 3u);
     uint index = uint(indices.data[index_row * p.index_stride + position - index_row * p.index_lanes]);
     from = (row * p.axis_size + index) * p.inner + at - slice * p.inner;
     return index < p.axis_size;
 }
 
+uvec4 columns(uint y_row, uint lane) {
+    uint row = divide(y_row, p.magic[1], p.shifts, 1u);
+    uint batch = divide(row, p.magic[2], p.shifts, 2u);
+    uint first = (batch * p.chosen + y_row - row * p.chosen) * p.index_stride;
+    uvec4 v = uvec4(0u);
+    for (uint k = 0u; k < 4u; ++k) {
+        uint index = uint(indices.data[first + min(lane + k, p.y_lanes - 1u)]);
+        if (index < p.axis_size) v[k] = LOAD_LANE(x, row * p.x_stride + index);
+    }
+    return v;
+}
+
+uvec4 elements(uint y_row, uint lane) {
+    uvec4 v = uvec4(0u);
+    for (uint k = 0u; k < 4u; ++k) {
+        uint from;
+        if (source(y_row * p.y_lanes + min(lane + k, p.y_lanes - 1u), from)) {
+            uint x_row = divide(from, p.magic[4], p.shifts, 4u);
+            v[k] = LOAD_LANE(x, x_row * p.x_stride + from - x_row * p.x_lanes);
+        }
+    }
+    return v;
+}
+
 void main() {
     uint i = flat_index();
     if (i >= p.num_groups) return;
-    uint from;
-    if (LANES == 0u) {
+    if (MODE == ROWS) {
+        uint from;
         uvec4 v = uvec4(0u);
         if (source(i, from)) v = LOAD_LANES(x, from);
         STORE_LANES(y, i, v);
         return;
     }
-    uint row = i / p.y_groups;
+    uint row = divide(i, p.magic[5], p.shifts, 5u);
     uint lane = (i - row * p.y_groups) * 4u;
-    uvec4 v = uvec4(0u);
-    for (uint k = 0u; k < 4u; ++k) {
-        if (source(row * p.y_lanes + min(lane + k, p.y_lanes - 1u), from)) {
-            uint x_row = from / p.x_lanes;
-            v[k] = LOAD_LANE(x, x_row * p.x_stride + from - x_row * p.x_lanes);
-        }
-    }
-    STORE_LANES(y, i, v);
+    STORE_LANES(y, i, MODE == COLUMNS ? columns(row, lane) : elements(row, lane));
 }

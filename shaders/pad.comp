@@ -6,6 +6,7 @@
 // folded back inside. The dimensions come merged, as in strided_copy.
 
 #include "dispatch.glsl"
+#include "divide.glsl"
 #include "lanes.glsl"
 
 layout(constant_id = 3) const uint OUTSIDE = 0u;
@@ -31,6 +32,8 @@ layout(push_constant) uniform Push {
     uint x_dims[5];
     uint before[5];
     uint symmetric;        // MIRROR: 1 repeats the border
+    uint magic[6];         // of y_dims and groups_per_row
+    uint shifts;
 } p;
 
 // Where a coordinate comes from; x_dim or more where it is outside.
@@ -45,13 +48,13 @@ uint source(uint coordinate, uint before, uint x_dim) {
 void main() {
     uint i = flat_index();
     if (i >= p.num_groups) return;
-    uint rest = i / p.groups_per_row;
+    uint rest = divide(i, p.magic[5], p.shifts, 5u);
     uint group = i - rest * p.groups_per_row;
     uint row = 0u;
     uint step = 1u;
     bool inside = true;
     for (uint d = p.num_dims; d-- > 0u;) {
-        uint quotient = d == 0u ? 0u : rest / p.y_dims[d];
+        uint quotient = d == 0u ? 0u : divide(rest, p.magic[d], p.shifts, d);
         uint at = source(rest - quotient * p.y_dims[d], p.before[d], p.x_dims[d]);
         inside = inside && at < p.x_dims[d];
         row += at * step;

@@ -4,6 +4,7 @@
 // broadcast.
 
 #include "dispatch.glsl"
+#include "divide.glsl"
 #include "lanes.glsl"
 
 layout(set = 0, binding = 0, std430) readonly buffer condition_block { uvec4 data[]; } condition;
@@ -20,16 +21,18 @@ layout(push_constant) uniform Push {
     uint a_strides[5];
     uint b_strides[5];
     uint splat;         // bit 0: the condition has one element for a row of y; bits 1 and 2: a and b
+    uint magic[6];      // of dims and groups_per_row
+    uint shifts;
 } p;
 
 void main() {
     uint i = flat_index();
     if (i >= p.num_groups) return;
-    uint rest = i / p.groups_per_row;
+    uint rest = divide(i, p.magic[5], p.shifts, 5u);
     uint group = i - rest * p.groups_per_row;
     uvec3 at = uvec3(0u);
     for (uint d = p.num_dims; d-- > 0u;) {
-        uint quotient = d == 0u ? 0u : rest / p.dims[d];
+        uint quotient = d == 0u ? 0u : divide(rest, p.magic[d], p.shifts, d);
         at += (rest - quotient * p.dims[d]) * uvec3(p.c_strides[d], p.a_strides[d], p.b_strides[d]);
         rest = quotient;
     }

@@ -7,6 +7,7 @@
 // zero. The dimensions of y are merged as far as its strides allow, so most copies have one or two.
 
 #include "dispatch.glsl"
+#include "divide.glsl"
 #include "lanes.glsl"
 
 layout(constant_id = 3) const uint MODE = 0u;
@@ -31,6 +32,8 @@ layout(push_constant) uniform Push {
     int block_stride;
     uint blocks;         // blocks in a block of blocks, and what a step between those is
     int blocks_stride;
+    uint magic[6];       // of dims and groups_per_row
+    uint shifts;
 } p;
 
 int lane_offset(uint lane) {
@@ -44,11 +47,11 @@ int lane_offset(uint lane) {
 void main() {
     uint i = flat_index();
     if (i >= p.num_groups) return;
-    uint rest = i / p.groups_per_row;
+    uint rest = divide(i, p.magic[5], p.shifts, 5u);
     uint group = i - rest * p.groups_per_row;
     int offset = p.base;
     for (uint d = p.num_dims; d-- > 1u;) {
-        uint quotient = rest / p.dims[d];
+        uint quotient = divide(rest, p.magic[d], p.shifts, d);
         offset += int(rest - quotient * p.dims[d]) * p.strides[d];
         rest = quotient;
     }

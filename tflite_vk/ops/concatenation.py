@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tflite_vk.ir.attributes import ConcatenationAttributes, PackAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.division import division_words
 from tflite_vk.ops.moving import MOVED, check_data_types, lanes_variant
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
@@ -152,6 +153,7 @@ class Concatenation(Operator):
                     *(p.stride for p in some),
                     *[0] * spare,
                     row_inner,
+                    *division_words((groups_per_row, row_inner), 2),
                 ),
             )
             first = starts[-1]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tflite_vk.ir.attributes import GatherAttributes
 from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.division import division_words
 from tflite_vk.ops.moving import (
     MOVED,
     check_data_types,
@@ -27,6 +28,8 @@ from tflite_vk.shape import (
     num_vectors,
     vectors_per_row,
 )
+
+_MODES = {"rows": 0, "columns": 1, "elements": 2}
 
 
 @dataclass(frozen=True)
@@ -86,27 +89,38 @@ class Gather(Operator):
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         p = _parts(node, ctx.graph)
         output = ctx.graph.output(node)
-        source = p.values.shape
-        in_lanes = p.axis == len(source) - 1
-        slice_shape = source[p.axis + 1 :]
+        source, indices = p.values.shape, p.indices.shape
+        chosen = num_elements(indices[p.batch_dims :])
+        inner_size = 1
+        if p.axis < len(source) - 1:
+            mode, inner_size = "rows", num_vectors(source[p.axis + 1 :])
+        elif p.batch_dims < len(indices):
+            mode, chosen = "columns", chosen // inner(indices)
+        else:
+            mode = "elements"
+        outer = num_elements(source[p.batch_dims : p.axis])
+        y_groups = vectors_per_row(output.shape)
         vectors = num_vectors(output.shape)
         ctx.dispatch_flat(
             node,
             lanes_variant("gather", ctx.storage(output)),
             [ctx.buffer(p.values.id), index_buffer(ctx, p.indices), ctx.buffer(output.id)],
             invocations=vectors,
-            spec=(int(in_lanes),),
+            spec=(_MODES[mode],),
             push=(
                 vectors,
-                1 if in_lanes else num_vectors(slice_shape),
-                num_elements(p.indices.shape[p.batch_dims :]),
-                num_elements(source[p.batch_dims : p.axis]),
+                inner_size,
+                chosen,
+                outer,
                 source[p.axis],
-                inner(p.indices.shape),
-                vectors_per_row(p.indices.shape) * LANES,
+                inner(indices),
+                vectors_per_row(indices) * LANES,
                 inner(source),
                 vectors_per_row(source) * LANES,
                 inner(output.shape),
-                vectors_per_row(output.shape),
+                y_groups,
+                *division_words(
+                    (inner_size, chosen, outer, inner(indices), max(1, inner(source)), y_groups), 6
+                ),
             ),
         )

@@ -9,6 +9,7 @@ from tflite_vk.ir.graph import Node, Step, Tensor
 from tflite_vk.layout import Storage
 from tflite_vk.ops.broadcasting import broadcast_steps, broadcast_walk
 from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.division import division_words
 from tflite_vk.shape import num_vectors
 
 COMPARISONS = {
@@ -67,6 +68,7 @@ def lower_integer(ctx: LoweringContext, node: Node, code: int, operands: list[Te
             *walk.strides[0],
             *walk.strides[1],
             walk.splat,
+            *division_words((*walk.dims, walk.groups_per_row), 6),
         ),
         flops=output.num_elements,
     )

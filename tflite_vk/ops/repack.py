@@ -5,6 +5,8 @@ from __future__ import annotations
 from tflite_vk.ir.graph import Node, Tensor
 from tflite_vk.layout import Storage, words_for
 from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.division import division_words
+from tflite_vk.ops.moving import lanes_variant
 from tflite_vk.shape import (
     LANES,
     Shape,
@@ -21,13 +23,6 @@ FLAT_ELEMENTS = 1 << 12
 """From this size on the device moves padding in and out of rows; NumPy takes a microsecond for
 each hundred rows."""
 
-_BUILDS: dict[Storage, str] = {
-    "f16": "repack_f16",
-    "i16": "repack_i16",
-    "i8": "repack_i8",
-    "u8": "repack_i8",
-}
-
 
 def repack_into(
     ctx: LoweringContext,
@@ -42,10 +37,17 @@ def repack_into(
     vectors = num_vectors(new)
     ctx.dispatch_flat(
         node,
-        _BUILDS.get(storage, "repack"),
+        lanes_variant("repack", storage),
         [source, target],
         invocations=vectors,
-        push=(vectors, inner(new), vectors_per_row(new), inner(old), vectors_per_row(old)),
+        push=(
+            vectors,
+            inner(new),
+            vectors_per_row(new),
+            inner(old),
+            vectors_per_row(old) * LANES,
+            *division_words((vectors_per_row(new), inner(old)), 2),
+        ),
     )
 
 

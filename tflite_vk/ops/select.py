@@ -8,6 +8,7 @@ from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.broadcasting import Steps, broadcast_steps, broadcast_walk
 from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.division import division_words
 from tflite_vk.ops.moving import MOVED, check_data_types, expect_inputs, lanes_variant
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
@@ -70,5 +71,6 @@ class Select(Operator):
                 *walk.dims,
                 *(step for strides in walk.strides for step in strides),
                 walk.splat,
+                *division_words((*walk.dims, walk.groups_per_row), 6),
             ),
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tflite_vk.ir.graph import Node
 from tflite_vk.layout import Storage
 from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.division import division_words
 from tflite_vk.ops.moving import lanes_variant
 from tflite_vk.program import int_word
 from tflite_vk.shape import LANES, Shape, inner, num_vectors, vectors_per_row
@@ -101,6 +102,7 @@ def strided_copy(
     assert len(outer) <= MAX_OUTER, (node.op, outer)
     vectors = num_vectors(shape)
     spare = MAX_OUTER - len(outer)
+    sizes = (*(size for size, _ in outer), *[1] * spare)
     ctx.dispatch_flat(
         node,
         lanes_variant("strided_copy", storage),
@@ -112,8 +114,7 @@ def strided_copy(
             per_row,
             inner(shape),
             len(outer),
-            *(size for size, _ in outer),
-            *[1] * spare,
+            *sizes,
             *(int_word(step) for _, step in outer),
             *[0] * spare,
             int_word(base),
@@ -122,6 +123,7 @@ def strided_copy(
             int_word(block[1]),
             blocks[0],
             int_word(blocks[1]),
+            *division_words((*sizes, per_row), 6),
         ),
     )
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from tflite_vk.ir.graph import Node
 from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.division import division_words
 from tflite_vk.ops.moving import lanes_variant
 from tflite_vk.shape import LANES, num_vectors, vectors_per_row
 
@@ -96,6 +97,7 @@ def surround(
         outer = merge(outer, outside)
     assert len(outer) <= MAX_OUTER
     spare = MAX_OUTER - len(outer)
+    results = (*(e.result for e in outer), *[1] * spare)
     vectors = num_vectors(target.shape)
     ctx.dispatch_flat(
         node,
@@ -115,12 +117,12 @@ def surround(
             x_lanes,
             before,
             len(outer),
-            *(e.result for e in outer),
-            *[1] * spare,
+            *results,
             *(e.source for e in outer),
             *[1] * spare,
             *(e.before for e in outer),
             *[0] * spare,
             int(is_symmetric),
+            *division_words((*results, y_groups), 6),
         ),
     )

@@ -6,10 +6,18 @@ from collections.abc import Sequence
 
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import MOVED, check_data_types, expect_inputs, input_ints
+from tflite_vk.ops.launch import flat_local, fold
+from tflite_vk.ops.moving import (
+    MOVED,
+    check_data_types,
+    expect_inputs,
+    input_ints,
+    lanes_variant,
+)
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.strided_copy import rows_view, strided_copy
+from tflite_vk.ops.transpose_tiles import MAX_DIMS, Plane, gains_from_tiles, tiled_plane
 from tflite_vk.shape import Shape, is_layout_preserving, normalize_axis, strides
 
 
@@ -61,13 +69,39 @@ class Transpose(Operator):
         source, target = ctx.graph.input(node, 0), ctx.graph.output(node)
         order = _permutation(node, ctx.graph)
         assert order is not None
+        buffers = ctx.buffer(source.id), ctx.buffer(target.id)
+        plane = tiled_plane(source.shape, order) if gains_from_tiles(ctx.device) else None
+        if plane is not None:
+            _lower_tiles(node, ctx, buffers, plane)
+            return
         steps = strides(source.shape)
-        strided_copy(
-            ctx,
-            node,
-            ctx.buffer(source.id),
-            ctx.buffer(target.id),
-            target.shape,
-            rows_view(target.shape, [steps[axis] for axis in order]),
-            ctx.storage(target),
-        )
+        view = rows_view(target.shape, [steps[axis] for axis in order])
+        strided_copy(ctx, node, *buffers, target.shape, view, ctx.storage(target))
+
+
+def _lower_tiles(node: Node, ctx: LoweringContext, buffers: tuple[int, int], plane: Plane) -> None:
+    spare = MAX_DIMS - len(plane.dims)
+    local = flat_local(ctx.limits)
+    ctx.dispatch(
+        node,
+        lanes_variant("transpose", ctx.storage(ctx.graph.output(node))),
+        buffers,
+        groups=fold(plane.num_tiles, ctx.limits),
+        spec=(*local, *plane.tile),
+        push=(
+            plane.num_tiles,
+            plane.row_tiles,
+            plane.column_tiles,
+            plane.rows,
+            plane.columns,
+            plane.source_row,
+            plane.target_column,
+            len(plane.dims),
+            *(size for size, _, _ in plane.dims),
+            *[1] * spare,
+            *(step for _, step, _ in plane.dims),
+            *[0] * spare,
+            *(step for _, _, step in plane.dims),
+            *[0] * spare,
+        ),
+    )
