@@ -23,16 +23,18 @@ _open_devices: dict[tuple[int, str], Device] = {}
 _lock = threading.Lock()
 
 
+_inherited: list[Device] = []
+"""Devices of the process this one was forked from: kept alive and never touched, since freeing
+them would free what the parent still uses."""
+
+
 def _forget_devices() -> None:
-    """In a forked child: drop the parent's devices untouched, and a lock some thread may hold."""
     global _lock  # noqa: PLW0603
-    _lock = threading.Lock()
-    # Kept alive, and never used: freeing them here would free what the parent still uses.
+    _lock = threading.Lock()  # another thread of the parent may have held the old one
     _inherited.extend(_open_devices.values())
     _open_devices.clear()
 
 
-_inherited: list[Device] = []
 os.register_at_fork(after_in_child=_forget_devices)
 
 
@@ -117,11 +119,19 @@ def open_device(
         model_token: name of the file in it, for one file a model; None shares one.
 
     Raises:
-        DeviceError: nothing to open, or opening failed; says what to install.
+        DeviceError: nothing to open, or opening failed, or this process was forked from one with
+            an open device; says what to install or do.
         OptionError: the option names no device or dispatcher.
     """
     if dispatcher not in ("auto", "kompute", "vulkan"):
         raise OptionError(f"dispatcher {dispatcher!r} is unknown; choose kompute, vulkan or auto")
+    if _inherited:
+        # A second device works for a while on lavapipe, and the process then crashes or hangs.
+        raise DeviceError(
+            "this process is a fork of one that had opened a Vulkan device, and drivers don't "
+            'survive that; start it with multiprocessing\'s "spawn" method, or open devices in '
+            "the forked processes only"
+        )
     info = choose(probe(), wanted)
     with _lock:
         device = _open_chosen(info, dispatcher)

@@ -165,9 +165,9 @@ class DeviceHandle:
         """
         if os.getpid() != self._pid:
             raise DeviceError(
-                f"{self._name} was opened by process {self._pid}, of which this one is a fork; a "
-                "Vulkan device does not survive fork: start the process with multiprocessing's "
-                '"spawn" method, or open the model after the fork'
+                f"{self._name} was opened by process {self._pid}, of which this one is a fork, and "
+                "drivers don't survive that; start it with multiprocessing's \"spawn\" method, or "
+                "open devices in the forked processes only"
             )
         if self.is_lost:
             raise DeviceError(f"{self._name} was lost earlier; start the process again")

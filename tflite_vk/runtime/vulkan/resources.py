@@ -187,7 +187,9 @@ class Resources:
 
     def _range(self, buffer: int) -> Range:
         place = self._placement.places[buffer]
-        return self._memory[place.region].device.buffer, place.offset, place.size
+        # With the guard words: a driver that checks bounds would hide a write behind the buffer.
+        size = place.size + 4 * self._guard_words
+        return self._memory[place.region].device.buffer, place.offset, size
 
     def spans_us(self) -> list[float]:
         """Microseconds of each dispatch of the last run, where profiling.
