@@ -72,9 +72,12 @@ void main() {
             v = OUTSIDE == FILL ? mix(v, found, lessThan(lane, uvec4(p.x_lanes))) : found;
         }
     } else {
+        uint at = source(group * 4u, p.lanes_before, p.x_lanes);
         for (uint k = 0u; k < 4u; ++k) {
-            uint at = source(min(group * 4u + k, p.y_lanes - 1u), p.lanes_before, p.x_lanes);
             if (inside && at < p.x_lanes) v[k] = LOAD_LANE(x, row * p.x_groups * 4u + at);
+            // Lanes past the row's end repeat its last element.
+            if (OUTSIDE == MIRROR) at = source(min(group * 4u + k + 1u, p.y_lanes - 1u), p.lanes_before, p.x_lanes);
+            else at = OUTSIDE == WRAP && at + 1u == p.x_lanes ? 0u : at + 1u;
         }
     }
     STORE_LANES(y, i, v);
