@@ -1,15 +1,17 @@
 // The epilogue every compute kernel ends in: fused elementwise operators, held in specialization
 // constants so that the driver folds the switch (docs/architecture.md, "Fusion").
 //
-// A driver still reads the whole switch once for each step before it folds: on lavapipe that takes
-// 140 ms of a convolution's pipeline. So each kernel is built twice (tools/build_shaders.py): with
-// four steps of the common, cheap operators, 30 ms; and with EPILOGUE_FULL, eight steps of all.
+// A driver still reads the whole switch once for each step before it folds, which was most of the
+// time a pipeline took on lavapipe. So each kernel is built twice (tools/build_shaders.py): with four
+// steps of the common, cheap operators; and with EPILOGUE_FULL, eight steps of all.
 //
 // A kernel defines EPILOGUE_BINDING, the first of three operand bindings, puts EPILOGUE_PUSH first
 // in its push constants, and calls `epilogue` on each group of four lanes it computed.
 // tflite_vk/ops/epilogue.py builds the step words: keep the numbers in step with it (a test does).
 #ifndef EPILOGUE_GLSL
 #define EPILOGUE_GLSL
+
+#extension GL_EXT_control_flow_attributes : require
 
 #include "math.glsl"
 #include "tensor.glsl"
@@ -153,18 +155,21 @@ vec4 epilogue_step(uint word, vec4 x, uint index, uint row, uint group, vec4 imm
     return ((word >> 13) & 1u) != 0u ? binary(op, y, x) : binary(op, x, y);
 }
 
+#ifdef EPILOGUE_FULL
+const uint NUM_STEPS = uint(STEP0 != 0u) + uint(STEP1 != 0u) + uint(STEP2 != 0u) + uint(STEP3 != 0u)
+    + uint(STEP4 != 0u) + uint(STEP5 != 0u) + uint(STEP6 != 0u) + uint(STEP7 != 0u);
+#else
+const uint NUM_STEPS = uint(STEP0 != 0u) + uint(STEP1 != 0u) + uint(STEP2 != 0u) + uint(STEP3 != 0u);
+#endif
+
 // x: four lanes of the result; index: its group of the output tensor = row * groups per row + group.
 vec4 epilogue(vec4 x, uint index, uint row, uint group, vec4 immediates) {
-    x = epilogue_step(STEP0, x, index, row, group, immediates);
-    x = epilogue_step(STEP1, x, index, row, group, immediates);
-    x = epilogue_step(STEP2, x, index, row, group, immediates);
-    x = epilogue_step(STEP3, x, index, row, group, immediates);
-#ifdef EPILOGUE_FULL
-    x = epilogue_step(STEP4, x, index, row, group, immediates);
-    x = epilogue_step(STEP5, x, index, row, group, immediates);
-    x = epilogue_step(STEP6, x, index, row, group, immediates);
-    x = epilogue_step(STEP7, x, index, row, group, immediates);
-#endif
+    // A loop that the driver unrolls by the steps in use: it then reads the switch that many times
+    // only, where eight calls in a row cost it the whole switch eight times.
+    uint words[8] = uint[8](STEP0, STEP1, STEP2, STEP3, STEP4, STEP5, STEP6, STEP7);
+    [[unroll]] for (uint s = 0u; s < NUM_STEPS; ++s) {
+        x = epilogue_step(words[s], x, index, row, group, immediates);
+    }
     return x;
 }
 

@@ -35,8 +35,9 @@ def test_the_light_build_has_the_light_operators() -> None:
     cases = re.sub(r"#ifdef EPILOGUE_FULL\n.*?#endif\n", "", GLSL, flags=re.DOTALL)
     in_light = set(re.findall(r"case OP_(\w+):", cases))
     assert in_light == epilogue.LIGHT_OPS - {"LEAKY_RELU"}
-    assert len(re.findall(r"x = epilogue_step\(", cases)) == epilogue.LIGHT_STEPS
-    assert len(re.findall(r"x = epilogue_step\(", GLSL)) == epilogue.MAX_STEPS
+    full, light = re.findall(r"const uint NUM_STEPS = (.*?);", GLSL, flags=re.DOTALL)
+    assert full.count("!= 0u") == epilogue.MAX_STEPS
+    assert light.count("!= 0u") == epilogue.LIGHT_STEPS
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ from tflite_vk.shape import LANES, Shape, ceil_div, num_vectors
 _MAX_UNROLLED_SPAN = 24
 """Input registers of the row kernel; a wider span would spill, so it runs the general one."""
 
-_TILE = 4
+_SOFTWARE_TILE = 4
+"""Neighbouring pixels of an invocation: fewer loads, which bound a software driver. A GPU hides
+loads by having more invocations: one pixel each was the fastest on an H200."""
 
 
 @register
@@ -87,12 +89,14 @@ class DepthwiseConv2D(Operator):
         inputs = [ctx.buffer(source.id), filter_at, bias_buffer(ctx, node, oc)]
         target = ctx.buffer(output.id)
         flops = 2 * output.num_elements * kh * kw
-        span = (_TILE - 1) * a.stride_w + (kw - 1) * a.dilation_w_factor + 1
+        tile = _SOFTWARE_TILE if ctx.device.is_software else 1
+        span = (tile - 1) * a.stride_w + (kw - 1) * a.dilation_w_factor + 1
         if oc == c and span <= _MAX_UNROLLED_SPAN:
             groups = ceil_div(c, LANES)
-            per_row = ceil_div(ow, _TILE)
+            per_row = ceil_div(ow, tile)
             tiles = n * oh * per_row
-            x, y = shrink_local(min(8 if ctx.device.is_software else 32, groups), 8, ctx.limits)
+            x = min(8, groups)
+            x, y = shrink_local(x, 8 if ctx.device.is_software else 128 // x, ctx.limits)
             rows = ceil_div(tiles, y)
             z = ceil_div(rows, ctx.limits.max_workgroup_count[1])
             ctx.compute(
@@ -102,7 +106,7 @@ class DepthwiseConv2D(Operator):
                 target,
                 local=(x, y, 1),
                 groups=(ceil_div(groups, x), ceil_div(rows, z), z),
-                spec=(_TILE, kw, a.stride_w, a.dilation_w_factor),
+                spec=(tile, kw, a.stride_w, a.dilation_w_factor),
                 push=(
                     tiles,
                     per_row,

@@ -82,9 +82,12 @@ class FullyConnected(Operator):
             lower_product(ctx, node, product, x, weights, bias)
             return
         output_groups, input_groups = ceil_div(outputs, LANES), ceil_div(inputs, LANES)
-        local_x = 8 if ctx.device.is_software else 16
+        local_x = 8
         # A GPU has far more lanes than outputs: share each sum. A software driver gains nothing.
-        local_y = 1 if ctx.device.is_software or input_groups < 32 else 8
+        # The kernel halves the number of sharers, so it is a power of two.
+        most = min(256, ctx.limits.max_workgroup_invocations) // local_x
+        sharers = 1 << (most.bit_length() - 1)
+        local_y = 1 if ctx.device.is_software or input_groups < 32 else sharers
         ctx.compute(
             node,
             filter_build(ctx, "fully_connected", weights),
