@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_vk.errors import ShaderError
-from tflite_vk.shader_library import shader_info
+from tflite_vk.shader_library import Access, shader_info
 
 Words = npt.NDArray[np.uint32]
 BufferKind = Literal["input", "output", "constant", "temporary", "state"]
-Access = Literal["r", "w", "rw"]
 
 MAX_PUSH_WORDS = 32
 """128 bytes: the least that Vulkan promises for push constants (maxPushConstantsSize)."""

@@ -11,9 +11,12 @@ import json
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import Any
+from typing import Any, Literal
 
 from tflite_vk.errors import ShaderError
+
+Access = Literal["r", "w", "rw"]
+"""What a shader does with a storage buffer: read, write, or both."""
 
 _MANIFEST_FORMAT = 1
 _REBUILD = "run `python tools/build_shaders.py` in a checkout, or reinstall tflite_vk"
@@ -37,7 +40,7 @@ class ShaderInfo:
 
     name: str
     bindings: int
-    access: tuple[str, ...]
+    access: tuple[Access, ...]
     push_words: int
     spec_ids: tuple[int, ...]
     spec_defaults: tuple[int, ...]
