@@ -12,6 +12,7 @@
 
 // 1: offsets and strides below count lanes; 0: groups of four.
 layout(constant_id = 3) const uint LANES = 0u;
+layout(constant_id = 4) const uint INPUTS = 4u;  // those in use
 
 LANES_IN(0, a);
 LANES_IN(1, b);
@@ -32,27 +33,18 @@ layout(push_constant) uniform Push {
     uint shifts;
 } p;
 
-#define LANES_OF(input, n) \
-    for (uint k = 0u; k < 4u; ++k) v[k] = LOAD_LANE(input, outer * p.strides[n] + inner + at[k] - p.starts[n])
-
 uint lane_of(uint at, uint outer, uint inner) {
-    if (at < p.starts[1]) return LOAD_LANE(a, outer * p.strides[0] + inner + at - p.starts[0]);
-    if (at < p.starts[2]) return LOAD_LANE(b, outer * p.strides[1] + inner + at - p.starts[1]);
-    if (at < p.starts[3]) return LOAD_LANE(c, outer * p.strides[2] + inner + at - p.starts[2]);
+    if (INPUTS == 1u || at < p.starts[1]) return LOAD_LANE(a, outer * p.strides[0] + inner + at - p.starts[0]);
+    if (INPUTS == 2u || at < p.starts[2]) return LOAD_LANE(b, outer * p.strides[1] + inner + at - p.starts[1]);
+    if (INPUTS == 3u || at < p.starts[3]) return LOAD_LANE(c, outer * p.strides[2] + inner + at - p.starts[2]);
     return LOAD_LANE(d, outer * p.strides[3] + inner + at - p.starts[3]);
 }
 
-// Four lanes of a row of y, mostly from one input.
-uvec4 lanes_of(uvec4 at, uint outer, uint inner) {
-    uvec4 v;
-    if (at.w < p.starts[1]) {
-        LANES_OF(a, 0);
-    } else if (at.x >= p.starts[1] && at.w < p.starts[2]) {
-        LANES_OF(b, 1);
-    } else {
-        for (uint k = 0u; k < 4u; ++k) v[k] = lane_of(at[k], outer, inner);
-    }
-    return v;
+GROUP group_of(uint at, uint row) {
+    if (INPUTS == 1u || at < p.starts[1]) return a.data[row * p.strides[0] + at - p.starts[0]];
+    if (INPUTS == 2u || at < p.starts[2]) return b.data[row * p.strides[1] + at - p.starts[1]];
+    if (INPUTS == 3u || at < p.starts[3]) return c.data[row * p.strides[2] + at - p.starts[2]];
+    return d.data[row * p.strides[3] + at - p.starts[3]];
 }
 
 void main() {
@@ -62,19 +54,16 @@ void main() {
     uint group = i - row * p.groups_per_row + p.first_group;
     uint target = row * p.y_groups + group;
     if (LANES == 0u) {
-        GROUP v;
-        if (group < p.starts[1]) v = a.data[row * p.strides[0] + group - p.starts[0]];
-        else if (group < p.starts[2]) v = b.data[row * p.strides[1] + group - p.starts[1]];
-        else if (group < p.starts[3]) v = c.data[row * p.strides[2] + group - p.starts[2]];
-        else v = d.data[row * p.strides[3] + group - p.starts[3]];
-        y.data[target] = v;
+        y.data[target] = group_of(group, row);
         return;
     }
     uint lane = group * 4u;
     uint outer = divide(row, p.magic[1], p.shifts, 1u);
     uint inner = row - outer * p.row_inner;
-    uvec4 at = clamp(lane + uvec4(0u, 1u, 2u, 3u), uvec4(p.starts[0]), uvec4(p.starts[4] - 1u));
-    uvec4 v = lanes_of(at, outer, inner);
+    uvec4 v;
+    for (uint k = 0u; k < 4u; ++k) {
+        v[k] = lane_of(clamp(lane + k, p.starts[0], p.starts[4] - 1u), outer, inner);
+    }
     if (lane >= p.starts[0] && lane + 4u <= p.end) {
         STORE_LANES(y, target, v);
         return;

@@ -3,6 +3,7 @@
 // SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND for one or two spatial dimensions. Pixels move whole.
 
 #include "dispatch.glsl"
+#include "divide.glsl"
 #include "lanes.glsl"
 
 layout(constant_id = 3) const uint TO_BATCH = 1u;  // 0: back to space
@@ -24,29 +25,31 @@ layout(push_constant) uniform Push {
     uint top;             // rows and columns of padding, or of what is cropped, before the first
     uint left;
     uint padding;         // what surrounds x, as the bits of one lane
+    uint magic[6];        // of groups_per_row, y_width, y_height, x_batch, block_height, block_width
+    uint shifts;
 } p;
 
 void main() {
     uint i = flat_index();
     if (i >= p.num_groups) return;
-    uint rest = i / p.groups_per_row;
+    uint rest = divide(i, p.magic[0], p.shifts, 0u);
     uint group = i - rest * p.groups_per_row;
-    uint quotient = rest / p.y_width;
+    uint quotient = divide(rest, p.magic[1], p.shifts, 1u);
     uint w = rest - quotient * p.y_width;
-    uint n = quotient / p.y_height;
+    uint n = divide(quotient, p.magic[2], p.shifts, 2u);
     uint h = quotient - n * p.y_height;
     if (TO_BATCH != 0u) {
         // Batch of y = (row in the block, column in the block, batch of x).
-        uint phase = n / p.x_batch;
+        uint phase = divide(n, p.magic[3], p.shifts, 3u);
         n -= phase * p.x_batch;
-        uint row = phase / p.block_width;
+        uint row = divide(phase, p.magic[5], p.shifts, 5u);
         h = h * p.block_height + row - p.top;
         w = w * p.block_width + (phase - row * p.block_width) - p.left;
     } else {
         uint row = h + p.top;
         uint column = w + p.left;
-        h = row / p.block_height;
-        w = column / p.block_width;
+        h = divide(row, p.magic[4], p.shifts, 4u);
+        w = divide(column, p.magic[5], p.shifts, 5u);
         n += ((row - h * p.block_height) * p.block_width + column - w * p.block_width) * p.y_batch;
     }
     uvec4 v = uvec4(p.padding);

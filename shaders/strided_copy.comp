@@ -24,24 +24,20 @@ layout(push_constant) uniform Push {
     uint groups_per_row;
     uint lanes_per_row;  // those that hold elements
     uint num_dims;       // of dims and strides in use, the outermost first
-    uint dims[5];
-    int strides[5];
+    uint dims[5];        // BLOCKS: the fourth is the lanes of a block, the fifth the blocks that such
+    int strides[5];      // blocks stand in; there strides are from block to block
     int base;
     int lane_stride;
-    uint block;          // lanes in a block, and what a step between blocks is
-    int block_stride;
-    uint blocks;         // blocks in a block of blocks, and what a step between those is
-    int blocks_stride;
     uint magic[6];       // of dims and groups_per_row
     uint shifts;
 } p;
 
 int lane_offset(uint lane) {
     if (MODE != BLOCKS) return int(lane) * p.lane_stride;
-    uint block = lane / p.block;
-    uint outer = block / p.blocks;
-    return int(lane - block * p.block) * p.lane_stride + int(block - outer * p.blocks) * p.block_stride +
-           int(outer) * p.blocks_stride;
+    uint block = divide(lane, p.magic[3], p.shifts, 3u);
+    uint outer = divide(block, p.magic[4], p.shifts, 4u);
+    return int(lane - block * p.dims[3]) * p.lane_stride + int(block - outer * p.dims[4]) * p.strides[3] +
+           int(outer) * p.strides[4];
 }
 
 void main() {

@@ -141,7 +141,7 @@ class Concatenation(Operator):
                 lanes_variant("concatenation", ctx.storage(output)),
                 [*(p.buffer for p in some), *[ctx.unused()] * spare, ctx.buffer(output.id)],
                 invocations=num_rows * groups_per_row,
-                spec=(int(in_lanes),),
+                spec=(int(in_lanes), len(some)),
                 push=(
                     num_rows * groups_per_row,
                     groups_per_row,

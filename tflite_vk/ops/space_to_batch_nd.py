@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.division import division_words
 from tflite_vk.ops.moving import (
     MOVED,
     check_data_types,
@@ -123,5 +124,6 @@ class SpaceToBatchNd(Operator):
                 edges[0][0],
                 edges[1][0],
                 zero_value(target) & 0xFF,  # int16 has none
+                *division_words((vectors_per_row(y), y[2], y[1], x[0], *sizes), 6),
             ),
         )

@@ -83,26 +83,26 @@ def strided_copy(
     """
     outer, lanes = merge(view.outer), merge(view.lanes) or [(1, 1)]
     groups = _in_groups(outer, lanes, view.base)
-    block = blocks = (1, 0)
     if groups is not None:
-        mode, base = "groups", view.base // LANES
+        mode, base, lane_stride = "groups", view.base // LANES, 0
         # Groups that lie one behind the other are the row; one group each where they don't.
         *outer, (per_row, step) = groups or [(1, 1)]
         if step != 1:
             outer, per_row = groups, 1
-        lane_stride = 0
     else:
         mode, base, per_row = "lanes", view.base, vectors_per_row(shape)
         size, lane_stride = lanes[-1]
-        if len(lanes) > 1:
-            mode, block = "blocks", (size, lanes[-2][1])
-            blocks = (lanes[-2][0], lanes[0][1] if len(lanes) > 2 else 0)
-        elif lane_stride == 0:
+        if lane_stride == 0:
             mode = "splat"
-    assert len(outer) <= MAX_OUTER, (node.op, outer)
+    dims = [*outer, *[(1, 0)] * (MAX_OUTER - len(outer))]
+    if groups is None and len(lanes) > 1:
+        mode = "blocks"
+        dims[3] = (size, lanes[-2][1])
+        dims[4] = (lanes[-2][0], lanes[0][1] if len(lanes) > 2 else 0)
+        assert len(outer) <= MAX_OUTER - 2, (node.op, outer)
+    assert len(dims) == MAX_OUTER, (node.op, outer)
+    sizes = [n for n, _ in dims]
     vectors = num_vectors(shape)
-    spare = MAX_OUTER - len(outer)
-    sizes = (*(size for size, _ in outer), *[1] * spare)
     ctx.dispatch_flat(
         node,
         lanes_variant("strided_copy", storage),
@@ -115,14 +115,9 @@ def strided_copy(
             inner(shape),
             len(outer),
             *sizes,
-            *(int_word(step) for _, step in outer),
-            *[0] * spare,
+            *(int_word(stride) for _, stride in dims),
             int_word(base),
             int_word(lane_stride),
-            block[0],
-            int_word(block[1]),
-            blocks[0],
-            int_word(blocks[1]),
             *division_words((*sizes, per_row), 6),
         ),
     )

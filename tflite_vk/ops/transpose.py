@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.launch import flat_local, fold
+from tflite_vk.ops.launch import fold
 from tflite_vk.ops.moving import (
     MOVED,
     check_data_types,
@@ -17,7 +17,7 @@ from tflite_vk.ops.moving import (
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.strided_copy import rows_view, strided_copy
-from tflite_vk.ops.transpose_tiles import MAX_DIMS, Plane, gains_from_tiles, tiled_plane
+from tflite_vk.ops.transpose_tiles import LOCAL_SIZE, MAX_DIMS, Plane, gains_from_tiles, tiled_plane
 from tflite_vk.shape import Shape, is_layout_preserving, normalize_axis, strides
 
 
@@ -81,7 +81,7 @@ class Transpose(Operator):
 
 def _lower_tiles(node: Node, ctx: LoweringContext, buffers: tuple[int, int], plane: Plane) -> None:
     spare = MAX_DIMS - len(plane.dims)
-    local = flat_local(ctx.limits)
+    local = (min(LOCAL_SIZE, ctx.limits.max_workgroup_invocations), 1, 1)
     ctx.dispatch(
         node,
         lanes_variant("transpose", ctx.storage(ctx.graph.output(node))),

@@ -12,7 +12,9 @@ MAX_DIMS = 4
 SIDE = 32
 """Elements along either side of a tile, where both have so many."""
 AREA = 1024
-"""Elements of a tile: 16 for each of 64 invocations."""
+"""Elements of a tile."""
+LOCAL_SIZE = 128
+"""Invocations of a tile: two groups of four lanes each way for each. 64 and 256 are slower on an H200."""
 LEAST = 5
 """Rows and columns below which reading element by element wastes nothing."""
 
