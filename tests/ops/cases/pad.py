@@ -199,3 +199,11 @@ CASES += [
     Case("BROADCAST_TO_BOOL", _broadcast((3, 1), (3, 5), BOOL), exact=True),
     Case("BROADCAST_TO_misfit", _broadcast((3, 2), (3, 5)), declined="doesn't broadcast to [3, 5]"),
 ]
+CASES += [
+    # More groups of lanes than one axis of a dispatch holds at 64 a workgroup.
+    Case(
+        "I1_PAD_beyond_65535_workgroups",
+        _pad((4, 1025, 1030, 1), ((0, 0), (0, 0), (1, 1), (0, 0)), I32),
+        exact=True,
+    ),
+]
