@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from tflite_vk.ir.attributes import TransposeConvAttributes
 from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.conv_weights import bias_buffer, check_bias_size, check_weights, filter_buffer
+from tflite_vk.ops.conv_weights import (
+    bias_buffer,
+    check_bias_size,
+    check_weights,
+    filter_buffer,
+    filter_build,
+)
 from tflite_vk.ops.moving import expect_inputs, input_ints
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
@@ -90,7 +96,7 @@ def _dispatch(
     invocations = n * oh * a.stride_w * tiles * groups
     ctx.compute_flat(
         node,
-        "transpose_conv",
+        filter_build(ctx, "transpose_conv", weights),
         [ctx.buffer(x.id), filter_buffer(ctx, node, weights, kh * kw), bias],
         ctx.buffer(y.id),
         invocations=invocations,

@@ -36,6 +36,7 @@ def _build(
     *,
     has_bias: bool = False,
     runtime: bool = False,
+    half: bool = False,
     runtime_size: bool = False,
     follow: bool = False,
 ) -> Callable[[ModelWriter], None]:
@@ -46,10 +47,11 @@ def _build(
         )
         data = w.input(x)
         value = _weights((channels, *kernel, x[3]))
-        weights = w.input(value.shape) if runtime else w.const(value)
+        const = w.half_const if half else w.const
+        weights = w.input(value.shape) if runtime else const(value)
         inputs = [shape, weights, data]
         if has_bias:
-            inputs.append(w.const(_weights((channels,))))
+            inputs.append(const(_weights((channels,))))
         version = 4 if a.fused_activation_function != "NONE" else 3 if has_bias else 1
         y = w.op("TRANSPOSE_CONV", inputs, [out], a, version=version)
         if follow:
@@ -147,6 +149,10 @@ CASES += [
     Case(
         "TRANSPOSE_CONV_run_time_filter_bias",
         _build((1, 4, 5, 7), (2, 3), 4, (8, 10), _a("SAME", (2, 2)), runtime=True, has_bias=True),
+    ),
+    Case(
+        "TRANSPOSE_CONV_float16_filter_and_bias",
+        _build((1, 4, 5, 6), (3, 3), 5, (8, 10), _a("SAME", (2, 2)), has_bias=True, half=True),
     ),
     Case(
         "TRANSPOSE_CONV_RELU",
