@@ -17,7 +17,7 @@ from tflite_vk.analysis.comparison import (
 )
 from tflite_vk.analysis.inspection import inspect_model
 from tflite_vk.analysis.layers import Layer, compare_layers, first_parted
-from tflite_vk.analysis.litert import load_litert
+from tflite_vk.analysis.litert import litert_errors, load_litert
 from tflite_vk.analysis.metrics import Tolerance
 from tflite_vk.analysis.model_inputs import InputError
 from tflite_vk.cli.arguments import (
@@ -44,6 +44,7 @@ from tflite_vk.cli.output import (
 )
 from tflite_vk.cli.run import taken
 from tflite_vk.frontend.flatbuffer import read_file, read_model
+from tflite_vk.testing.substitute import Substitute, substitute
 
 if TYPE_CHECKING:
     from tflite_vk.cli.arguments import Subparsers
@@ -52,7 +53,8 @@ _DESCRIPTION = """Runs a model on the GPU and on LiteRT's reference kernels with
 random ones by default, and compares every output. A value is close where |got - want| <= rtol *
 |want| + atol * (largest |want| of its output). A floating output that is not is good all the same
 where LiteRT's own XNNPACK is as far from the reference kernels. Where an output is not good, the
-first layer that parts is looked for. Exit status 1 where anything is not good."""
+first layer that parts is looked for. For a custom operator that LiteRT has no kernel for
+(Convolution2DTransposeBias), the reference is the same model in builtin operators. Exit status 1 where anything is not good."""
 
 
 def add_parser(commands: Subparsers) -> None:
@@ -99,8 +101,11 @@ def execute(args: argparse.Namespace) -> int:
     device = open_chosen(args, options)
     found = inspect_model(model, args.model.name, options, device.info)
     doors = FRONT_DOORS if args.front_door == "both" else (args.front_door,)
+    with litert_errors("the reference can't run the model"):
+        other = substitute(model, {t: value.shape for t, value in inputs.items()})
+    runnable = content if other is None else other.content
     with progress_bar() as progress:
-        reference = run_reference(content, inputs, progress)
+        reference = run_reference(runnable, inputs, progress)
         results = [
             compare(
                 content,
@@ -119,7 +124,7 @@ def execute(args: argparse.Namespace) -> int:
             is_good = is_good and all(r.report.is_fully_delegated for r in results)
         layers: list[Layer] | None = None
         if args.layers or not all(o.is_good for r in results for o in r.outputs):
-            layers = compare_layers(content, model, inputs, device, options, tolerance, progress)
+            layers = compare_layers(runnable, model, inputs, device, options, tolerance, progress)
     if args.json:
         parted = first_parted(layers or [])
         print_json(
@@ -129,6 +134,7 @@ def execute(args: argparse.Namespace) -> int:
                 "precision": options.precision,
                 "dispatcher": device.dispatcher,
                 "reference": reference.kernels,
+                "substitution": None if other is None else other.description,
                 "tolerance": dataclasses.asdict(tolerance),
                 "inspection": found.to_dict(),
                 "front_doors": [r.to_dict() for r in results],
@@ -144,7 +150,7 @@ def execute(args: argparse.Namespace) -> int:
             ("operators", taken(results[0].report)),
             ("launches", launches(found)),
             ("inputs", _inputs(args)),
-            ("reference", f"LiteRT {reference.kernels}"),
+            ("reference", _reference(reference.kernels, other)),
             ("tolerance", f"{tolerance.rtol:g} of each value, {tolerance.atol:g} of the largest"),
         ]
     )
@@ -166,6 +172,10 @@ def _tolerance(args: argparse.Namespace) -> Tolerance:
     if not (rtol >= 0 and atol >= 0):
         raise InputError(f"--rtol {rtol:g} --atol {atol:g}: a tolerance is 0 or more")
     return Tolerance(rtol, atol)
+
+
+def _reference(kernels: str, other: Substitute | None) -> str:
+    return f"LiteRT {kernels}" + (f", {other.description}" if other is not None else "")
 
 
 def _inputs(args: argparse.Namespace) -> str:

@@ -94,6 +94,15 @@ def forget_delegate(address: int, *, was_seen: bool) -> None:
             del _structures[address]
 
 
+def propagate_no_shapes(address: int) -> None:
+    """Have TFLite leave shapes to the kernels, which resize their outputs where it has not.
+
+    To propagate shapes it prepares the very nodes that a kernel replaces, and so fails at a custom
+    operator that it has no kernel for.
+    """
+    Delegate.from_address(address).flags &= ~REQUIRE_PROPAGATED_SHAPES
+
+
 def live_kernels() -> int:
     """Number of kernels that TFLite holds, for tests."""
     return len(_kernels)

@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 
 from tflite_vk import tflite_abi as abi
 from tflite_vk.delegate.abi import replace_nodes
-from tflite_vk.delegate.callbacks import forget_delegate, make_registration, register_delegate
+from tflite_vk.delegate.callbacks import (
+    forget_delegate,
+    make_registration,
+    propagate_no_shapes,
+    register_delegate,
+)
 from tflite_vk.delegate.kernel import Kernel
 from tflite_vk.delegate.subgraph import SubgraphPlan, Target
 from tflite_vk.errors import DeviceError
@@ -156,6 +161,8 @@ class _Core:
             self._say(index, report)
             if not plan.nodes_to_replace:
                 return abi.OK
+            if plan.has_custom:
+                propagate_no_shapes(delegate)
             self._plans[context] = plan
             try:
                 nodes = plan.nodes_to_replace

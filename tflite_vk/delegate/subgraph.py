@@ -106,6 +106,12 @@ class SubgraphPlan:
         delegated = self.plan.delegated
         return [n.index for n in self.original.nodes if n.index in delegated]
 
+    @property
+    def has_custom(self) -> bool:
+        """True where a custom operator, which TFLite may have no kernel for, is replaced."""
+        delegated = self.plan.delegated
+        return any(n.is_custom for n in self.original.nodes if n.index in delegated)
+
     def make_kernel(self, params: abi.DelegateParams, target: Target) -> Kernel:
         """The kernel for nodes that TFLite has grouped."""
         nodes, inputs, outputs = read_params(params)
