@@ -55,15 +55,7 @@ def test_two_executables_have_states_of_their_own(computing: Device) -> None:
     two.close()
 
 
-def _expect_kompute_to_fail(device: Device, request: pytest.FixtureRequest) -> None:
-    # KomputeExecutable copies states to the device at reset only, and never back.
-    if device.dispatcher == "kompute":
-        reason = "runtime/kompute.py: the host's view of a state is not kept up to date"
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
-
-
-def test_a_state_is_seen_after_a_run(computing: Device, request: pytest.FixtureRequest) -> None:
-    _expect_kompute_to_fail(computing, request)
+def test_a_state_is_seen_after_a_run(computing: Device) -> None:
     made, state, y = _counter(5.0)
     executable = compile_program(computing, made)
     assert (floats(executable.output_words(state)) == 5).all()
@@ -77,7 +69,6 @@ def test_a_state_is_seen_after_a_run(computing: Device, request: pytest.FixtureR
 def test_a_state_written_by_the_host_counts_in_the_next_run(
     computing: Device, request: pytest.FixtureRequest
 ) -> None:
-    _expect_kompute_to_fail(computing, request)
     made, state, y = _counter(5.0)
     executable = compile_program(computing, made)
     _run(executable, y, 2)

@@ -139,8 +139,9 @@ class KomputeExecutable:
     def _submits(self, algorithms: list[Any], plan: MemoryPlan, is_strict: bool) -> list[list[Any]]:
         """Kompute operations of each submit: one in all, or one per hazard-free run."""
         kp = self._kp
-        upload = [kp.OpTensorSyncDevice(t) for t in [self._tensors_of("input")] if t]
-        download = [kp.OpTensorSyncLocal(t) for t in [self._tensors_of("output")] if t]
+        # A state travels both ways, so that the host's view of it is always the present one.
+        upload = [kp.OpTensorSyncDevice(t) for t in [self._tensors_of("input", "state")] if t]
+        download = [kp.OpTensorSyncLocal(t) for t in [self._tensors_of("output", "state")] if t]
         work = [kp.OpAlgoDispatch(a) for a in algorithms]
         if not is_strict:
             submits = [[*upload, *work, *download]]
@@ -150,8 +151,8 @@ class KomputeExecutable:
         self._work = set(map(id, work))
         return [ops for ops in submits if ops]
 
-    def _tensors_of(self, kind: BufferKind) -> list[Any]:
-        return [self._tensors[self._slot[b.id]] for b in self._program.buffers if b.kind == kind]
+    def _tensors_of(self, *kinds: BufferKind) -> list[Any]:
+        return [self._tensors[self._slot[b.id]] for b in self._program.buffers if b.kind in kinds]
 
     def _record(self, ops: list[Any]) -> Recording:
         count = len(ops) + 1 if self._profiling else 0
@@ -192,12 +193,9 @@ class KomputeExecutable:
 
     def reset_states(self) -> None:
         self._check_open()
-        states = [b for b in self._program.buffers if b.kind == "state"]
-        for buffer in states:
-            self._views[buffer.id][:] = 0 if buffer.data is None else buffer.data
-        if states:
-            tensors = [self._tensors[self._slot[b.id]] for b in states]
-            self._manager.sequence().record(self._kp.OpTensorSyncDevice(tensors)).eval()
+        for buffer in self._program.buffers:
+            if buffer.kind == "state":
+                self._views[buffer.id][:] = 0 if buffer.data is None else buffer.data
 
     def dispatch_us(self) -> list[float]:
         self._check_open()
