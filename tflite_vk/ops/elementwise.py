@@ -21,6 +21,7 @@ from tflite_vk.ops.integer import (
     lower_integer,
     lower_integer_chain,
 )
+from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import MAX_RANK, register
 from tflite_vk.shape import (
@@ -79,13 +80,17 @@ class Unary(Operator):
     def check(self, node: Node, graph: Graph) -> str | None:
         if node.op == "ELEMENTWISE":
             return None
-        if graph.input(node, 0).is_const:
+        source, dtype = graph.input(node, 0), graph.output(node).dtype
+        if source.is_const:
             return "its input is a constant"
-        if graph.output(node).dtype is DType.INT32 and node.op not in {"ABS", "NEG", "SIGN"}:
+        if source.dtype is not dtype:
+            return f"input 0 is {source.dtype.name}, the output {dtype.name} (must be equal)"
+        if dtype is DType.INT32 and node.op not in {"ABS", "NEG", "SIGN"}:
             return "output 0 is INT32 (supported: FLOAT32)"
-        return require_inputs(node, 1)
+        return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
+        expect_inputs(node, 1)
         return [graph.input(node, 0).shape]
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
@@ -148,8 +153,6 @@ class Binary(Operator):
     )
 
     def check(self, node: Node, graph: Graph) -> str | None:
-        if (reason := require_inputs(node, 2)) is not None:
-            return reason
         if all(graph.input(node, i).is_const for i in range(2)):
             return "both inputs are constants"
         dtype = graph.output(node).dtype
@@ -171,6 +174,7 @@ class Binary(Operator):
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
+        expect_inputs(node, 2)
         a, b = (graph.input(node, i).shape for i in range(2))
         shape = broadcast([a, b])
         if shape is None:

@@ -109,7 +109,7 @@ def check_indices(node: Node, graph: Graph, position: int, sizes: Sequence[int])
         return f"input {position} is {tensor.dtype.name} (supported: INT32, constants INT64)"
     if tensor.dtype not in _INTEGERS:
         return f"input {position} is {tensor.dtype.name} (supported: INT32, constants INT64)"
-    data = np.asarray(tensor.data).astype(np.int64)
+    data = np.atleast_1d(np.asarray(tensor.data).astype(np.int64))
     outside = (data < 0) | (data >= np.array(sizes, np.int64))
     if outside.any():
         at = tuple(int(i) for i in np.argwhere(outside)[0])

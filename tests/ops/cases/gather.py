@@ -57,6 +57,11 @@ def _const_indices(op: str, *indices: Sequence[int] | int) -> Build:
     return build
 
 
+def _scalar_outside(w: ModelWriter) -> None:
+    index = w.const(np.array(7, np.int32))
+    w.output(w.op("GATHER", [w.input((3, 5)), index], [(3,)], GatherAttributes(axis=1)))
+
+
 def _lookup(values: Shape, count: int, const_values: bool) -> Build:
     def build(w: ModelWriter) -> None:
         indices = w.input((count,), dtype=I32)
@@ -162,6 +167,7 @@ CASES = [
     )
 ]
 CASES += [
+    Case("GATHER_const_scalar_outside", _scalar_outside, declined="index 7 lies outside a dimension of 5"),
     Case("GATHER_const", _gather((3, 7, 5), (2, 3), 1, const=np.int32), exact=True),
     Case("GATHER_const_INT64", _gather((3, 7), (5,), 1, const=np.int64), exact=True),
     Case("GATHER_INT32", _gather((7, 5), (3,), 0, dtype=I32), inputs=_below(1, (3,), 7), exact=True),
