@@ -19,6 +19,7 @@ logger = logging.getLogger("tflite_vk")
 
 _PREFERENCE = ("discrete", "integrated", "virtual", "other", "cpu")
 
+_found: list[DeviceInfo] = []
 _open_devices: dict[tuple[int, str], Device] = {}
 _lock = threading.Lock()
 
@@ -86,7 +87,7 @@ def _open(info: DeviceInfo, dispatcher: str) -> Device:
 
 def _open_once(info: DeviceInfo, dispatcher: str) -> Device:
     key = (info.index, dispatcher)
-    if key not in _open_devices:
+    if key not in _open_devices or getattr(_open_devices[key], "is_closed", False):
         _open_devices[key] = _open(info, dispatcher)
     return _open_devices[key]
 
@@ -132,9 +133,10 @@ def open_device(
             'survive that; start it with multiprocessing\'s "spawn" method, or open devices in '
             "the forked processes only"
         )
-    info = choose(probe(), wanted)
     with _lock:
-        device = _open_chosen(info, dispatcher)
+        # A driver takes its time to start, so it is asked once, and devices() asks it anew.
+        _found[:] = _found or probe()
+        device = _open_chosen(choose(_found, wanted), dispatcher)
     if cache_dir is None or device.dispatcher != "vulkan":
         return device
     from tflite_vk.runtime.vulkan.caching import CachingDevice

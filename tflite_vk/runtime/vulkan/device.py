@@ -56,7 +56,7 @@ class VulkanDevice:
         self, program: Program, plan: MemoryPlan, *, profiling: bool = False, guard_words: int = 0
     ) -> VulkanExecutable:
         """Make a program ready to run."""
-        if not self._finalizer.alive:
+        if self.is_closed:
             raise DeviceError(f"device {self.info.name!r} is closed; open it again")
         self.handle.check_usable()
         check_program(program, self.info, self.info.features)
@@ -72,6 +72,11 @@ class VulkanDevice:
         executable = VulkanExecutable(self, self.handle, resources, guard_words)
         self._executables.add(executable)
         return executable
+
+    @property
+    def is_closed(self) -> bool:
+        """True after `close`."""
+        return not self._finalizer.alive
 
     def close(self) -> None:
         """Close every executable, then the device."""

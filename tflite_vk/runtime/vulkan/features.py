@@ -25,6 +25,7 @@ class Feature:
 
 
 _FLOAT16_INT8 = ("VkPhysicalDeviceShaderFloat16Int8Features", "VK_KHR_shader_float16_int8")
+_MEMORY_MODEL = ("VkPhysicalDeviceVulkanMemoryModelFeatures", "VK_KHR_vulkan_memory_model")
 _DOT = Feature(
     "shaderIntegerDotProduct",
     "VkPhysicalDeviceShaderIntegerDotProductFeatures",
@@ -47,11 +48,8 @@ BY_CAPABILITY: dict[str, Feature] = {
     "DotProductInput4x8BitPacked": _DOT,
     "DotProductInput4x8Bit": _DOT,
     "DotProductInputAll": _DOT,
-    "VulkanMemoryModel": Feature(
-        "vulkanMemoryModel",
-        "VkPhysicalDeviceVulkanMemoryModelFeatures",
-        "VK_KHR_vulkan_memory_model",
-    ),
+    "VulkanMemoryModel": Feature("vulkanMemoryModel", *_MEMORY_MODEL),
+    "VulkanMemoryModelDeviceScope": Feature("vulkanMemoryModelDeviceScope", *_MEMORY_MODEL),
     "CooperativeMatrixKHR": Feature(
         "cooperativeMatrix",
         "VkPhysicalDeviceCooperativeMatrixFeaturesKHR",

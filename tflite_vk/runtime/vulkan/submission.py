@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tflite_vk.errors import DeviceError
+from tflite_vk.runtime.vulkan.api import TIMEOUT
 from tflite_vk.runtime.vulkan.handle import DeviceHandle
 
 Record = Callable[[Any], None]
 
-_LATE_NS = 1_000_000_000
+_SLICE_NS = 500_000_000  # Python sees Ctrl-C only between two waits
+_LATE_NS = 10_000_000_000
 
 
 class Submission:
@@ -79,25 +81,27 @@ class Submission:
         """
         handle = self._handle
         if self._is_pending:
-            self._settle(handle.timeout_ns)
+            self._settle(handle.timeout_ns)  # an earlier run that took too long
+        # Before the submit: interrupted between the two, it must not pass for finished.
+        self._is_pending = True
         with handle.queue_lock:
             result = self._submit(handle.queue, 1, self._info, self._fence)
         if result:
+            self._is_pending = False
             raise handle.failure(result, self._what)
-        result = self._wait(handle.device, 1, self._fences, 1, handle.timeout_ns)
-        if result:
-            self._is_pending = True
-            raise handle.failure(result, self._what)
-        self._reset(handle.device, 1, self._fences)
+        self._settle(handle.timeout_ns)
 
     def _settle(self, patience_ns: int) -> None:
-        """Wait for a run that took too long, so that its commands may be used again or freed.
+        """Wait for the end of a run, so that its commands may be used again or freed.
 
         Raises:
-            DeviceError: it still runs.
+            DeviceError: it still runs, or the device was lost.
         """
         handle = self._handle
-        result = self._wait(handle.device, 1, self._fences, 1, patience_ns)
+        result = self._wait(handle.device, 1, self._fences, 1, min(patience_ns, _SLICE_NS))
+        while result == TIMEOUT and patience_ns > _SLICE_NS:
+            patience_ns -= _SLICE_NS
+            result = self._wait(handle.device, 1, self._fences, 1, min(patience_ns, _SLICE_NS))
         if result:
             raise handle.failure(result, self._what)
         self._reset(handle.device, 1, self._fences)
