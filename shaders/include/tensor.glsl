@@ -27,19 +27,30 @@
 #define VALUE_i8 ivec4
 #define VALUE_u8 ivec4
 
-// float16 holds no more than 65504; a larger value saturates instead of becoming infinite, while a
-// value that is already infinite or NaN stays what it is.
-vec4 saturate_f16(vec4 v) {
-    vec4 limited = clamp(v, vec4(-65504.0), vec4(65504.0));
-    // By the bits, since a driver may fold v - v to zero (lavapipe does).
-    uvec4 exponent = floatBitsToUint(v) & 0x7F800000u;
-    return mix(v, limited, lessThan(exponent, uvec4(0x7F800000u)));
+vec4 unpack_f16(uvec2 v) { return vec4(unpackHalf2x16(v.x), unpackHalf2x16(v.y)); }
+
+// The bits of the nearest float16, ties to even, the same on every device: the Vulkan specification
+// leaves the rounding of packHalf2x16 open, and drivers that truncate would double the error and turn
+// every sum of many values downward. Beyond 65504 it saturates; infinities and NaN stay what they are.
+uvec4 half_bits(vec4 v) {
+    uvec4 bits = floatBitsToUint(v);
+    uvec4 magnitude = bits & 0x7FFFFFFFu;
+    uvec4 finite = min(magnitude, uvec4(0x477FE000u));  // 65504
+    // Rounded by adding a power of two whose last place is float16's: 2^13 times the value's own, or
+    // times 2^-14, below which float16's steps stay the same. Not by packing, which may flush those.
+    uvec4 exponent = max(finite & 0x7F800000u, uvec4(0x38800000u));
+    uvec4 power = exponent + (13u << 23);
+    precise vec4 sum = uintBitsToFloat(finite) + uintBitsToFloat(power);
+    // The sum's mantissa counts steps of the value's octave; a carry goes on to the next one.
+    uvec4 half_magnitude = (floatBitsToUint(sum) - power) + (exponent >> 13) - (113u << 10);
+    uvec4 special = mix(uvec4(0x7C00u), uvec4(0x7E00u), greaterThan(magnitude, uvec4(0x7F800000u)));
+    half_magnitude = mix(half_magnitude, special, greaterThanEqual(magnitude, uvec4(0x7F800000u)));
+    return half_magnitude | ((bits >> 16) & 0x8000u);
 }
 
-vec4 unpack_f16(uvec2 v) { return vec4(unpackHalf2x16(v.x), unpackHalf2x16(v.y)); }
 uvec2 pack_f16(vec4 v) {
-    vec4 s = saturate_f16(v);
-    return uvec2(packHalf2x16(s.xy), packHalf2x16(s.zw));
+    uvec4 h = half_bits(v);
+    return uvec2(h.x | h.y << 16, h.z | h.w << 16);
 }
 
 ivec4 unpack_i16(uvec2 v) {
