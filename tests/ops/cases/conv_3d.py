@@ -58,7 +58,7 @@ def _conv(
         value = _random((*kernel, x[4], channels))
         inputs = [w.input(x), w.input(value.shape) if runtime else w.const(value)]
         if bias:
-            inputs.append(w.const(_random((channels,))))
+            inputs.append(w.input((channels,)) if runtime else w.const(_random((channels,))))
         w.output(w.op("CONV_3D", inputs, [(x[0], *_sizes(x, kernel, a), channels)], a))
 
     return build

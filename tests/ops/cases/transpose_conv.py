@@ -147,7 +147,7 @@ CASES += [
         _build((2, 4, 5, 6), (3, 3), 5, (8, 10), _a("SAME", (2, 2)), runtime=True),
     ),
     Case(
-        "TRANSPOSE_CONV_run_time_filter_bias",
+        "TRANSPOSE_CONV_run_time_filter_and_bias",
         _build((1, 4, 5, 7), (2, 3), 4, (8, 10), _a("SAME", (2, 2)), runtime=True, has_bias=True),
     ),
     Case(
