@@ -73,11 +73,13 @@ void main() {
         }
     }
 
-    [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
+    // One copy of the code for all results, which then move up (conv_2d_i8).
+    [[dont_unroll]] for (uint i = 0u; i < TILE_P; ++i) {
         uint column = first + i;
         if (column < p.output_width) {
             y.data[(row * p.output_width + column) * p.groups + group] =
-                requantize(sums[i], group, p.output_zero, p.lowest, p.highest, p.flip_out);
+                requantize(sums[0], group, p.output_zero, p.lowest, p.highest, p.flip_out);
         }
+        [[unroll]] for (uint k = 1u; k < TILE_P; ++k) sums[k - 1u] = sums[k];
     }
 }

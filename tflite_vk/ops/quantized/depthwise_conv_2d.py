@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tflite_vk.device_info import DeviceInfo
 from tflite_vk.ir.attributes import DepthwiseConv2DAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.layout import pack
@@ -31,7 +32,10 @@ from tflite_vk.shape import LANES, ceil_div, num_vectors
 _MAX_UNROLLED_SPAN = 24
 """Input registers of the row kernel; a wider span would spill, so it runs the general one."""
 
-_TILE = 4
+
+def _tile(device: DeviceInfo) -> int:
+    """Pixels of a row that one invocation makes: a software driver is bound by loads."""
+    return 8 if device.is_software else 4
 
 
 @register
@@ -88,10 +92,11 @@ class QuantizedDepthwiseConv2D(DepthwiseConv2D):
         ]
         tail = output_push(ctx, node, a.fused_activation_function)
         flops = 2 * output.num_elements * kh * kw
-        span = (_TILE - 1) * a.stride_w + (kw - 1) * a.dilation_w_factor + 1
+        tile = _tile(ctx.device)
+        span = (tile - 1) * a.stride_w + (kw - 1) * a.dilation_w_factor + 1
         if oc == c and span <= _MAX_UNROLLED_SPAN:
             groups = ceil_div(c, LANES)
-            per_row = ceil_div(ow, _TILE)
+            per_row = ceil_div(ow, tile)
             tiles = n * oh * per_row
             x, y = shrink_local(min(8 if ctx.device.is_software else 32, groups), 8, ctx.limits)
             rows = ceil_div(tiles, y)
@@ -101,7 +106,7 @@ class QuantizedDepthwiseConv2D(DepthwiseConv2D):
                 "depthwise_conv_2d_i8",
                 bindings,
                 groups=(ceil_div(groups, x), ceil_div(rows, z), z),
-                spec=(x, y, 1, _TILE, kw, a.stride_w, a.dilation_w_factor),
+                spec=(x, y, 1, tile, kw, a.stride_w, a.dilation_w_factor),
                 push=(
                     *(tiles, per_row, groups),
                     *(*sizes, a.stride_h, a.dilation_h_factor),

@@ -98,7 +98,7 @@ class Quantize(Operator):
 
     def _of_reals(self, node: Node, ctx: LoweringContext) -> None:
         x, y = ctx.graph.input(node, 0), ctx.graph.output(node)
-        (lowest, highest), groups = BOUNDS[y.dtype], num_vectors(y.shape)
+        lowest, groups = BOUNDS[y.dtype][0], num_vectors(y.shape)
         assert y.quantization is not None
         scale, zero = y.quantization.scale[0], y.quantization.zero_point[0]
         least = least_floats(y)
