@@ -245,4 +245,6 @@ def _chain(w: ModelWriter) -> None:
     w.output(w.op("QUANTIZE", [root], [quantized((1, 5, 6, 7), INT8, (0.011, 10))]), root)
 
 
-CASES += [Case("F5_DEQUANTIZE_chain_QUANTIZE", _chain, exact=True)]
+# The float output may differ in its last bit on a device that contracts multiply and add; the
+# tolerance is below one step of the quantized one.
+CASES += [Case("F5_DEQUANTIZE_chain_QUANTIZE", _chain)]
