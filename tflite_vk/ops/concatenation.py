@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tflite_vk.ir.attributes import ConcatenationAttributes, PackAttributes
-from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.division import division_words
 from tflite_vk.ops.moving import MOVED, check_data_types, lanes_variant
@@ -83,13 +83,18 @@ class Concatenation(Operator):
             and inner(source.shape) == inner(graph.output(node).shape)
         )
 
+    def source(self, node: Node, ctx: LoweringContext, tensor: Tensor) -> int:
+        """The buffer that an input is copied from."""
+        del node
+        return ctx.buffer(tensor.id)
+
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         axis = _axis(node, ctx.graph)
         shape = ctx.graph.output(node).shape
         is_last = axis == len(shape) - 1
         sources = [ctx.graph.tensors[t] for t in node.inputs]
         sources = [t for t in sources if t.num_elements]
-        buffers = [ctx.buffer(t.id) for t in sources]
+        buffers = [self.source(node, ctx, t) for t in sources]
         if not is_last:
             outer = num_elements(shape[:axis])
             sizes = [padded_elements(t.shape) // LANES // outer for t in sources]

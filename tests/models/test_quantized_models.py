@@ -1,0 +1,98 @@
+"""Quantized models of the field against LiteRT's reference kernels: not one value may differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+from PIL import Image
+
+from tests.support.models import ROOT, model_path
+from tflite_vk.frontend.flatbuffer import read_model
+from tflite_vk.ir.graph import Graph
+from tflite_vk.ops.registry import unsupported_reason
+from tflite_vk.passes.fold_constants import fold_constants
+from tflite_vk.runtime.device import Device
+from tflite_vk.session import Session
+
+Array = npt.NDArray[np.generic]
+
+ON_THE_CPU = {"TFLite_Detection_PostProcess"}
+"""Operators on floats at the end of a model, which these tests leave to others."""
+
+INTEGER_MODELS = {
+    "pretrainedResnet_quant": 16,
+    "mobilenet_v2_1.0_224_quant": 66,
+    "movenet_single_pose_lightning_ptq": 157,
+    "ssd_mobilenet": 64,
+}
+"""Models and their operators."""
+
+
+def photograph(shape: tuple[int, ...]) -> Array | None:
+    """A picture in a model's input size, None where there is none on this machine."""
+    path = ROOT / ".cache" / "models" / "astronaut.png"
+    if not path.is_file():
+        return None
+    with Image.open(path) as image:
+        scaled = image.convert("RGB").resize((shape[2], shape[1]), Image.Resampling.BILINEAR)
+        return np.asarray(scaled, np.uint8)[None]
+
+
+def inputs(graph: Graph) -> list[tuple[str, Array]]:
+    """Noise and, where there is one, a photograph, in the type of the model's only input."""
+    tensor = graph.tensors[graph.inputs[0]]
+    info = np.iinfo(tensor.dtype.numpy)
+    rng = np.random.default_rng(7)
+    noise = rng.integers(info.min, info.max + 1, tensor.shape).astype(tensor.dtype.numpy)
+    found = [("noise", noise)]
+    if (picture := photograph(tensor.shape)) is not None:
+        found.append(("photograph", (picture.astype(np.int32) + info.min).astype(noise.dtype)))
+    return found
+
+
+def device_part(graph: Graph) -> Graph:
+    """The graph without the operators in ON_THE_CPU: what these read are its outputs."""
+    kept = [n for n in graph.nodes if n.op not in ON_THE_CPU]
+    made = {t for n in kept for t in n.outputs}
+    needed = [t for n in graph.nodes if n.op in ON_THE_CPU for t in n.inputs]
+    outputs = tuple(t for t in dict.fromkeys((*needed, *graph.outputs)) if t in made)
+    return graph.with_(nodes=kept, outputs=outputs)
+
+
+def reference_values(path: Path, value: Array, tensors: tuple[int, ...]) -> list[Array]:
+    """Tensors of a model by LiteRT's reference kernels."""
+    interpreter = Interpreter(
+        model_path=str(path),
+        experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+        experimental_preserve_all_tensors=True,
+    )
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], value)
+    interpreter.invoke()
+    return [interpreter.get_tensor(t) for t in tensors]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", INTEGER_MODELS)
+def test_every_value_is_the_reference_kernels(name: str, device: Device) -> None:
+    path = model_path(name)
+    whole = read_model(path.read_bytes()).subgraphs[0]
+    assert len(whole.nodes) == INTEGER_MODELS[name]
+    graph = device_part(fold_constants(whole))
+    reasons = [unsupported_reason(n, graph, device.info.limits) for n in graph.nodes]
+    assert [r for r in reasons if r is not None] == []
+    session = Session(graph, device)
+    try:
+        for label, value in inputs(graph):
+            want = reference_values(path, value, graph.outputs)
+            got = session.allocate_outputs(graph.outputs)
+            session.run({graph.inputs[0]: value}, got)
+            for tensor, right in zip(graph.outputs, want, strict=True):
+                differ = int(np.count_nonzero(got[tensor] != right))
+                assert differ == 0, f"{label}: {differ} of {right.size} values of tensor {tensor}"
+    finally:
+        session.close()
