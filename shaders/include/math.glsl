@@ -28,7 +28,8 @@ vec4 tflite_tanh(vec4 x) {
     return mix(large, small, lessThan(a, vec4(0.25)));
 }
 
-vec4 hard_swish(vec4 x) { return x * clamp(x + 3.0, vec4(0.0), vec4(6.0)) * (1.0 / 6.0); }
+// Divided, not multiplied by a sixth: the rounding of the reference kernel.
+vec4 hard_swish(vec4 x) { return x * clamp(x + 3.0, vec4(0.0), vec4(6.0)) / 6.0; }
 
 // e^x - 1 without losing digits near zero (Taylor below 0.25, error < 1e-8 relative).
 vec4 expm1(vec4 x) {
