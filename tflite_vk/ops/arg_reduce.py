@@ -67,7 +67,7 @@ class ArgReduce(Operator):
         size = row_groups if is_inner else x.shape[axes[0]]
         step = 1 if is_inner else num_elements(x.shape[axes[0] + 1 : -1]) * row_groups
         groups = num_vectors(y.shape)
-        how = split(groups, size)
+        how = split(groups, size, ctx.device)
         local = (how.sharers, how.outputs) if is_inner else (how.outputs, how.sharers)
         kept_as = ctx.storage(x)
         ctx.dispatch(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tflite_vk.device_info import DeviceInfo
 from tflite_vk.ir.graph import Node
 from tflite_vk.ops.axes import Walk, three
 from tflite_vk.ops.context import LoweringContext
@@ -28,10 +29,18 @@ OP_CODES = {
     "REDUCE_ALL": 3,
 }
 
-INTEGER_SHADERS = ("reduce_i32", "reduce_u32")
+INTEGER_SHADERS = frozenset(
+    {
+        "reduce_i32",
+        "reduce_u32",
+        *(f"reduce_{kept_as}{to}" for kept_as in ("i8", "u8", "i16") for to in ("", "_i32")),
+    }
+)
 
 _LOCAL_SIZE = 128
 """Invocations of a workgroup: what every device takes."""
+SOFTWARE_SHARERS = 8
+"""A software driver pays for every barrier: one vector's width shares a reduction at most."""
 _ENOUGH_INVOCATIONS = 1 << 14
 """With so many at work a GPU is busy, and a reduction needn't be shared further."""
 _MIN_SLICE = 64
@@ -58,10 +67,11 @@ def power_of_two(value: int) -> int:
     return 1 << (value.bit_length() - 1)
 
 
-def split(outputs: int, count: int) -> Split:
+def split(outputs: int, count: int, device: DeviceInfo) -> Split:
     """Share reductions of `count` groups each, for so many groups of outputs."""
     wanted = max(1, ceil_div(_ENOUGH_INVOCATIONS, outputs))
-    sharers = power_of_two(max(1, min(count, wanted, _LOCAL_SIZE)))
+    most = SOFTWARE_SHARERS if device.is_software else _LOCAL_SIZE
+    sharers = power_of_two(max(1, min(count, wanted, most)))
     per_workgroup = min(_LOCAL_SIZE // sharers, 1 << max(0, outputs - 1).bit_length())
     slices = min(ceil_div(wanted, sharers), count // (sharers * _MIN_SLICE), 256)
     return Split(sharers, per_workgroup, max(1, slices))
@@ -92,7 +102,7 @@ def lower_reduction(
     """Add the dispatches of a reduction whose output is float32 and ends in the epilogue."""
     groups = num_vectors(reduction.result)
     count = reduction.plan.count
-    how = split(groups, count)
+    how = split(groups, count, ctx.device)
     if how.slices == 1:
         _dispatch(ctx, node, "reduce", reduction, how, source, output)
         return
@@ -110,7 +120,7 @@ def lower_reduction(
     )
     second_half = replace(reduction, plan=joined, first=0)
     shader = "reduce_final" if ctx.half else "reduce"
-    whole = replace(split(groups, how.slices), slices=1)
+    whole = replace(split(groups, how.slices, ctx.device), slices=1)
     _dispatch(ctx, node, shader, second_half, whole, partial, output)
 
 
@@ -174,5 +184,5 @@ def lower_integer_reduction(
     ctx: LoweringContext, node: Node, shader: str, reduction: Reduction, source: int, output: int
 ) -> None:
     """Add the dispatch of a reduction of integers or booleans."""
-    how = replace(split(num_vectors(reduction.result), reduction.plan.count), slices=1)
+    how = replace(split(num_vectors(reduction.result), reduction.plan.count, ctx.device), slices=1)
     _dispatch(ctx, node, shader, reduction, how, source, output)

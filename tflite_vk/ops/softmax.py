@@ -10,7 +10,7 @@ from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.launch import fold
 from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
-from tflite_vk.ops.reduction import power_of_two
+from tflite_vk.ops.reduction import SOFTWARE_SHARERS, power_of_two
 from tflite_vk.ops.registry import register
 from tflite_vk.program import float_word
 from tflite_vk.shape import LANES, Shape, ceil_div, inner, rows, vectors_per_row
@@ -46,7 +46,8 @@ class Softmax(Operator):
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         x, y = ctx.graph.input(node, 0), ctx.graph.output(node)
         num_rows, groups = rows(x.shape), vectors_per_row(x.shape)
-        sharers = 1 if groups <= _GROUPS_ALONE else min(_LOCAL_SIZE, power_of_two(groups))
+        most = SOFTWARE_SHARERS if ctx.device.is_software else _LOCAL_SIZE
+        sharers = 1 if groups <= _GROUPS_ALONE else min(most, power_of_two(groups))
         local = (sharers, max(1, min(_LOCAL_SIZE // 2 // sharers, num_rows)), 1)
         a = node.attributes
         ctx.compute(
