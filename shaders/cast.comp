@@ -14,6 +14,15 @@ layout(push_constant) uniform Push {
     uint num_groups;
 } p;
 
+vec4 to_float(vec4 v) { return v; }
+vec4 to_float(ivec4 v) { return vec4(v); }
+// SwiftShader rounds large unsigned numbers twice. Both halves are exact, and their sum rounds once.
+vec4 to_float(uvec4 v) { return vec4(v >> 16) * 65536.0 + vec4(v & 0xFFFFu); }
+
+#define TO_vec4(v) to_float(v)
+#define TO_ivec4(v) ivec4(v)
+#define TO_uvec4(v) uvec4(v)
+
 void main() {
     uint i = flat_index();
     if (i >= p.num_groups) return;
@@ -25,6 +34,6 @@ void main() {
     if (TO_BOOL != 0u) {
         STORE(OUT, y, i, VALUE(OUT)(notEqual(v, VALUE(IN)(0))));
     } else {
-        STORE(OUT, y, i, VALUE(OUT)(v));
+        STORE(OUT, y, i, CAT(TO_, VALUE(OUT))(v));
     }
 }

@@ -119,9 +119,11 @@ CASES += [
     for shape in ((2, 3, 5), (37,), ())
 ]
 CASES += [
-    Case("CAST_UINT32_FLOAT32", _cast((8,), U32, F32), exact=True,
-         inputs=lambda rng: {0: rng.integers(0, 1 << 32, (8,)).astype(np.uint32)},
+    Case("CAST_UINT32_FLOAT32", _cast((64,), U32, F32), exact=True,
+         inputs=lambda rng: {0: rng.integers(0, 1 << 32, (64,)).astype(np.uint32)},
          expected=lambda x: [x.astype(np.float32)]),
+    Case("CAST_INT32_FLOAT32_large", _cast((64,), I32, F32), exact=True,
+         inputs=lambda rng: {0: rng.integers(-(1 << 31), 1 << 31, (64,)).astype(np.int32)}),
     Case("CAST_FLOAT32_BOOL_zeros", _cast((5,), F32, BOOL), exact=True,
          inputs=lambda rng: {0: np.array([0.0, -0.0, 0.25, -3, 0], np.float32)}),
     Case("CAST_chain", _cast_chain, exact=True),
