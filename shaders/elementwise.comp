@@ -6,7 +6,11 @@
 #include "dispatch.glsl"
 #include "epilogue.glsl"
 
-TENSOR_IN(0, ACT, x);
+#ifndef SRC
+#define SRC ACT
+#endif
+
+TENSOR_IN(0, SRC, x);
 TENSOR_OUT(1, ACT, y);
 
 layout(push_constant) uniform Push {
@@ -19,5 +23,5 @@ void main() {
     uint i = flat_index();
     if (i >= p.num_groups) return;
     uint row = i / p.groups_per_row;
-    STORE(ACT, y, i, epilogue(LOAD(ACT, x, i), i, row, i - row * p.groups_per_row, p.immediates));
+    STORE(ACT, y, i, epilogue(LOAD(SRC, x, i), i, row, i - row * p.groups_per_row, p.immediates));
 }

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from tflite_vk.device_info import DeviceInfo
 from tflite_vk.errors import UnsupportedOpError
 from tflite_vk.ir.graph import Graph
+from tflite_vk.layout import Storage
 from tflite_vk.ops import registry
 from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.precision import fp32_outputs
 from tflite_vk.ops.repack import is_better_flat, pack_output, unpack_input
 from tflite_vk.passes.fold_constants import fold_constants
 from tflite_vk.passes.manager import run_passes
@@ -24,17 +27,24 @@ class Lowered:
         graph: the graph after all passes, which the dispatches follow.
         program: what the device runs.
         buffer: tensor id to buffer, for every run-time graph input and output.
+        storage: how that buffer holds it.
         flat: those of them whose buffer holds the host array as it is, without padded rows.
     """
 
     graph: Graph
     program: Program
     buffer: dict[int, int]
+    storage: dict[int, Storage]
     flat: frozenset[int]
 
 
 def lower(
-    graph: Graph, device: DeviceInfo, *, half: bool = False, fusion: bool = True
+    graph: Graph,
+    device: DeviceInfo,
+    *,
+    half: bool = False,
+    fusion: bool = True,
+    fp32_ops: Collection[str] = (),
 ) -> Lowered:
     """Compile a graph whose every node is supported.
 
@@ -43,6 +53,7 @@ def lower(
         device: the device the program is for.
         half: keep run-time float tensors as float16.
         fusion: fuse elementwise operators.
+        fp32_ops: operators that run in float32 all the same.
 
     Raises:
         UnsupportedOpError: a node the registry declines; partitioning should have left it out.
@@ -52,13 +63,20 @@ def lower(
         if (reason := registry.unsupported_reason(node, graph, device.limits)) is not None:
             raise UnsupportedOpError(f"{node.op} #{node.index}: {reason}")
     graph = run_passes(graph, registry.ends_in_epilogue, fusion=fusion)
-    ctx = LoweringContext(graph, device, half)
+    ctx = LoweringContext(graph, device)
+    full = fp32_outputs(graph, fp32_ops) if half else frozenset()
     buffers: dict[int, int] = {}
+    storage: dict[int, Storage] = {}
     flat: set[int] = set()
     for tensor_id in dict.fromkeys(graph.inputs):
         tensor = graph.tensors[tensor_id]
         if tensor.is_const or not tensor.num_elements:
             continue
+        # What no node reads as float16 arrives as the host has it.
+        ctx.half = half and any(
+            n.outputs[0] not in full for n in graph.nodes if tensor_id in n.reads
+        )
+        storage[tensor_id] = ctx.storage(tensor)
         if is_better_flat(tensor):
             flat.add(tensor_id)
             buffers[tensor_id] = unpack_input(ctx, tensor)
@@ -69,6 +87,7 @@ def lower(
             continue
         operator = registry.find(node, graph)
         assert operator is not None, node.op
+        ctx.half = half and node.outputs[0] not in full
         if operator.is_alias(node, graph):
             ctx.alias(node.outputs[0], node.inputs[0])
         else:
@@ -77,6 +96,9 @@ def lower(
         tensor = graph.tensors[tensor_id]
         if tensor.is_const or not tensor.num_elements or tensor_id in buffers:
             continue
+        ctx.half = half
+        storage[tensor_id] = ctx.stored_as(tensor_id)
+        ctx.half = storage[tensor_id] == "f16"
         if is_better_flat(tensor) and ctx.is_temporary(tensor_id):
             flat.add(tensor_id)
             buffers[tensor_id] = pack_output(ctx, tensor)
@@ -85,4 +107,4 @@ def lower(
     all_buffers, dispatches = ctx.finish()
     program = Program(graph.name, all_buffers, dispatches)
     verify_program(program)
-    return Lowered(graph, program, buffers, frozenset(flat))
+    return Lowered(graph, program, buffers, storage, frozenset(flat))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from tflite_vk.ir.graph import Graph, Tensor
-from tflite_vk.layout import STORAGE_NUMPY, load, storage_of, store
+from tflite_vk.layout import STORAGE_NUMPY, load, store
 from tflite_vk.lowering import Lowered, lower
 from tflite_vk.memory import plan_memory
 from tflite_vk.program import Words
@@ -34,6 +34,7 @@ class Session:
         *,
         precision: str = "fp32",
         fusion: bool = True,
+        fp32_ops: Collection[str] = (),
         profiling: bool = False,
         guard_words: int = 0,
     ) -> None:
@@ -44,6 +45,7 @@ class Session:
             device: an open device.
             precision: "fp32" or "fp16": storage of run-time float values on the device.
             fusion: fuse elementwise operators.
+            fp32_ops: operators that keep float32 in "fp16", by TFLite's names.
             profiling: time every dispatch.
             guard_words: words of a known pattern behind every allocation (tests).
 
@@ -53,9 +55,8 @@ class Session:
         """
         self.graph = graph
         self.lowered: Lowered = lower(
-            graph, device.info, half=precision == "fp16", fusion=fusion
+            graph, device.info, half=precision == "fp16", fusion=fusion, fp32_ops=fp32_ops
         )
-        self._half = precision == "fp16"
         self.plan = plan_memory(self.lowered.program)
         self._lock = threading.Lock()
         self.executable = device.compile(
@@ -85,8 +86,7 @@ class Session:
         return self.lowered.graph.tensors[tensor_id]
 
     def _store(self, tensor_id: int, array: Array) -> None:
-        storage = storage_of(self._tensor(tensor_id).dtype, half=self._half)
-        assert storage is not None
+        storage = self.lowered.storage[tensor_id]
         words = self.executable.input_words(self.lowered.buffer[tensor_id])
         store(words, array.reshape(-1) if tensor_id in self.lowered.flat else array, storage)
 
@@ -100,8 +100,7 @@ class Session:
             return
         if tensor.num_elements == 0:
             return
-        storage = storage_of(tensor.dtype, half=self._half)
-        assert storage is not None
+        storage = self.lowered.storage[tensor_id]
         words = self._words_of(self.lowered.buffer[tensor_id])
         if tensor_id not in self.lowered.flat:
             load(words, out, storage)
@@ -125,9 +124,7 @@ class Session:
 
     def allocate_outputs(self, tensor_ids: Sequence[int]) -> dict[int, Array]:
         """Empty host arrays for outputs."""
-        return {
-            t: np.empty(self._tensor(t).shape, self._tensor(t).dtype.numpy) for t in tensor_ids
-        }
+        return {t: np.empty(self._tensor(t).shape, self._tensor(t).dtype.numpy) for t in tensor_ids}
 
     def close(self) -> None:
         """Free device memory. Later runs raise DeviceError."""

@@ -17,6 +17,10 @@ from tflite_vk.layout import Storage, pack, storage_of, words_for
 from tflite_vk.ops.launch import Groups, flat_groups, flat_local
 from tflite_vk.program import Binding, Buffer, BufferKind, Dispatch, Kernel, Words
 from tflite_vk.shader_library import shader_info
+from tflite_vk.shape import num_vectors
+
+HOST_NODE = -1
+"""Node index of a dispatch that serves no TFLite node."""
 
 
 @dataclass
@@ -36,7 +40,7 @@ class LoweringContext:
     Attributes:
         graph: the graph after all passes.
         device: the device the program is for; kernels are chosen by its limits.
-        half: run-time float tensors are stored as float16.
+        half: the node being lowered reads and writes run-time float tensors as float16.
     """
 
     graph: Graph
@@ -44,7 +48,8 @@ class LoweringContext:
     half: bool = False
     dispatches: list[Dispatch] = field(default_factory=list)
     _drafts: list[_Draft] = field(default_factory=list)
-    _of_tensor: dict[int, int] = field(default_factory=dict)
+    _of_tensor: dict[tuple[int, Storage], int] = field(default_factory=dict)
+    _stored: dict[int, Storage] = field(default_factory=dict)
     _constants: dict[tuple[int, bytes], int] = field(default_factory=dict)
 
     @property
@@ -59,7 +64,7 @@ class LoweringContext:
         return len(self._drafts) - 1
 
     def storage(self, tensor: Tensor) -> Storage:
-        """How a tensor is stored.
+        """How the node being lowered reads or writes a tensor.
 
         Raises:
             ShaderError: the type has no storage; the registry should have declined the node.
@@ -71,20 +76,51 @@ class LoweringContext:
             )
         return storage
 
+    def stored_as(self, tensor_id: int) -> Storage:
+        """How a tensor was written; as the node being lowered would, where nothing has been yet."""
+        return self._stored.get(tensor_id) or self.storage(self.graph.tensors[tensor_id])
+
+    def buffer_as_stored(self, tensor_id: int) -> int:
+        """The buffer of a tensor in the storage it was written in."""
+        key = tensor_id, self.stored_as(tensor_id)
+        return self._of_tensor[key] if key in self._of_tensor else self.buffer(tensor_id)
+
     def buffer(self, tensor_id: int) -> int:
-        """The buffer that holds a tensor, in the padded layout; a constant is uploaded packed."""
-        if tensor_id in self._of_tensor:
-            return self._of_tensor[tensor_id]
+        """The buffer that holds a tensor, in the padded layout; a constant is uploaded packed.
+
+        A tensor that a node of the other precision wrote is converted first.
+        """
         tensor = self.graph.tensors[tensor_id]
         storage = self.storage(tensor)
+        if (tensor_id, storage) in self._of_tensor:
+            return self._of_tensor[tensor_id, storage]
         if tensor.data is not None:
             buffer = self.constant(pack(tensor.data, storage), tensor.name)
+        elif tensor_id in self._stored:
+            buffer = self._converted(tensor, storage)
         else:
             kind: BufferKind = "state" if tensor.is_variable else "temporary"
             words = words_for(tensor.shape, storage)
             data = np.zeros(words, np.uint32) if tensor.is_variable else None
             buffer = self._new(tensor.name, words, kind, data)
-        self._of_tensor[tensor_id] = buffer
+        self.place(tensor_id, buffer)
+        return buffer
+
+    def _converted(self, tensor: Tensor, storage: Storage) -> int:
+        """A buffer with a tensor's values in another storage, and the dispatch that fills it."""
+        if tensor.is_variable:
+            raise ShaderError(f"state {tensor.id} {tensor.name!r} is used in two precisions")
+        before = self._stored[tensor.id]
+        buffer = self.temporary(words_for(tensor.shape, storage), f"{tensor.name}/{storage}")
+        vectors = num_vectors(tensor.shape)
+        self.dispatch_flat(
+            Node(HOST_NODE, "CONVERT", (tensor.id,), ()),
+            f"cast_{before}_{storage}",
+            [self._of_tensor[tensor.id, before], buffer],
+            invocations=vectors,
+            spec=(0,),
+            push=(vectors,),
+        )
         return buffer
 
     def alias(self, tensor_id: int, of: int) -> None:
@@ -93,7 +129,9 @@ class LoweringContext:
 
     def place(self, tensor_id: int, buffer: int) -> None:
         """Let a tensor live in a buffer that is there already, such as a constant."""
-        self._of_tensor[tensor_id] = buffer
+        storage = self.storage(self.graph.tensors[tensor_id])
+        self._of_tensor[tensor_id, storage] = buffer
+        self._stored.setdefault(tensor_id, storage)
 
     def mark(self, tensor_id: int, kind: BufferKind) -> int:
         """Make a tensor's buffer one the host writes ("input") or reads ("output")."""

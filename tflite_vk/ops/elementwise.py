@@ -102,10 +102,11 @@ class Unary(Operator):
                 lower_integer(ctx, node, INTEGER_UNARY[node.op], [ctx.graph.input(node, 0)])
             return
         vectors = num_vectors(output.shape)
+        is_narrow = not ctx.half and ctx.stored_as(node.inputs[0]) == "f16"
         ctx.compute_flat(
             node,
-            "elementwise",
-            [ctx.buffer(node.inputs[0])],
+            "elementwise_of_f16" if is_narrow else "elementwise",
+            [ctx.buffer_as_stored(node.inputs[0])],
             ctx.buffer(output.id),
             invocations=vectors,
             push=(vectors, vectors_per_row(output.shape)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tflite_vk.ir.graph import Node, Tensor
 from tflite_vk.layout import Storage, words_for
-from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.context import HOST_NODE, LoweringContext
 from tflite_vk.ops.division import division_words
 from tflite_vk.ops.moving import lanes_variant
 from tflite_vk.shape import (
@@ -15,9 +15,6 @@ from tflite_vk.shape import (
     num_vectors,
     vectors_per_row,
 )
-
-HOST_NODE = -1
-"""Node index of a dispatch that serves no TFLite node."""
 
 FLAT_ELEMENTS = 1 << 12
 """From this size on the device moves padding in and out of rows; NumPy takes a microsecond for

@@ -1,0 +1,102 @@
+"""Which nodes run in float32 although precision="fp16" was asked for.
+
+float16 ends at 65504. Squares get there first: a variance or a norm of values around 300 is beyond it
+and, saturated or infinite, gives plausible numbers once a root and a division have tamed it. So a sum
+of squares runs in float32 from the squares up to the root, as do operators that the user names.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+
+from tflite_vk.epilogue import BINARY_CODES
+from tflite_vk.ir.graph import Graph, Node
+
+_SUMS = frozenset({"SUM", "MEAN"})
+_SQUARES = frozenset({"SQUARE", "SQUARED_DIFFERENCE", "POW"})
+_TAMING = frozenset({"SQRT", "RSQRT", "LOG"})
+"""Functions that bring a sum of squares back to the size of what was squared."""
+_RESHAPING = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
+
+
+def fp32_outputs(graph: Graph, fp32_ops: Collection[str] = ()) -> frozenset[int]:
+    """First outputs of the nodes that run in float32.
+
+    Args:
+        graph: after all passes.
+        fp32_ops: TFLite names of operators that the user wants there, fused ones too: the whole
+            fused node then is.
+    """
+    return frozenset(_Precision(graph, frozenset(fp32_ops)).found)
+
+
+def is_elementwise(node: Node) -> bool:
+    """True for a node that is nothing but elementwise operators."""
+    return node.op == "ELEMENTWISE" or node.op in BINARY_CODES
+
+
+def _names(node: Node) -> set[str]:
+    """Operators of a node, without the activations that TFLite itself had fused."""
+    return {node.op, *(s.op for s in node.steps if s.source is not None)}
+
+
+def _is_square(node: Node) -> bool:
+    if not _names(node).isdisjoint(_SQUARES):
+        return True
+    if node.op == "MUL" and node.inputs[0] == node.inputs[1]:
+        return True
+    return any(s.op == "MUL" and s.operand == node.inputs[0] for s in node.steps[:1])
+
+
+class _Precision:
+    def __init__(self, graph: Graph, fp32_ops: frozenset[str]) -> None:
+        self.graph = graph
+        self.found: set[int] = set()
+        self._writer = {t: node for node in graph.nodes for t in node.outputs}
+        self._readers: defaultdict[int, list[Node]] = defaultdict(list)
+        for node in graph.nodes:
+            for tensor in set(node.reads):
+                self._readers[tensor].append(node)
+        for node in graph.nodes:
+            if not fp32_ops.isdisjoint(_names(node)):
+                self._add(node)
+            if node.op in _SUMS:
+                self._add_sum_of_squares(node)
+        self._add_users_of_states()
+
+    def _add(self, node: Node) -> None:
+        self.found.add(node.outputs[0])
+
+    def _add_sum_of_squares(self, node: Node) -> None:
+        behind = [node]
+        square = self._writer.get(node.inputs[0])
+        while square is not None and square.op in _RESHAPING:
+            behind.append(square)
+            square = self._writer.get(square.inputs[0])
+        if square is None or not _is_square(square):
+            return
+        for part in (square, *behind):
+            self._add(part)
+        self._add_until_tamed(node)
+
+    def _add_until_tamed(self, node: Node) -> None:
+        if not _names(node).isdisjoint(_TAMING):
+            return
+        for reader in self._readers[node.outputs[0]]:
+            if is_elementwise(reader) and reader.outputs[0] not in self.found:
+                self._add(reader)
+                self._add_until_tamed(reader)
+
+    def _add_users_of_states(self) -> None:
+        """A state has one storage, so all that use it run in one precision."""
+        states = {
+            t
+            for node in self.graph.nodes
+            if node.outputs[0] in self.found
+            for t in (*node.reads, *node.outputs)
+            if self.graph.tensors[t].is_variable
+        }
+        for node in self.graph.nodes:
+            if not states.isdisjoint((*node.reads, *node.outputs)):
+                self._add(node)
