@@ -21,12 +21,13 @@ _MIN_SHARED_TAPS = 32
 """From so many taps on, a window that makes the only pixel of its image is shared by invocations."""
 
 
-def _attributes(node: Node) -> Pool2DAttributes:
+def pool_attributes(node: Node) -> Pool2DAttributes:
+    """The options of a pool."""
     assert isinstance(node.attributes, Pool2DAttributes)
     return node.attributes
 
 
-def _windows(a: Pool2DAttributes) -> tuple[Window, Window]:
+def pool_windows(a: Pool2DAttributes) -> tuple[Window, Window]:
     """Windows along height and width.
 
     Raises:
@@ -53,13 +54,15 @@ def _pooled(node: Node, graph: Graph) -> Shape:
     shape = graph.input(node, 0).shape
     if len(shape) != 4:
         raise ValueError(f"input has shape {list(shape)} (supported: rank 4)")
-    a = _attributes(node)
-    rows, columns = _windows(a)
+    a = pool_attributes(node)
+    rows, columns = pool_windows(a)
     n, h, w, c = shape
     return (n, rows.output_size(h, a.padding), columns.output_size(w, a.padding), c)
 
 
-def _push(a: Pool2DAttributes, result: Shape, x: Shape, y: Shape, pads: Sequence[int]) -> list[int]:
+def pool_push(
+    a: Pool2DAttributes, result: Shape, x: Shape, y: Shape, pads: Sequence[int]
+) -> list[int]:
     """Push constants of a kernel whose windows slide over one of x and y and make the other."""
     return [
         num_vectors(result),
@@ -76,7 +79,7 @@ def _lower_whole_image(node: Node, ctx: LoweringContext, pads: Sequence[int]) ->
     """Lower a pool to one pixel as a reduction; False where the kernel for pools does as well."""
     x, y = ctx.graph.input(node, 0), ctx.graph.output(node)
     n, h, w, _ = x.shape
-    a = _attributes(node)
+    a = pool_attributes(node)
     top, left = (max(0, -pad) for pad in pads)
     height = min(a.filter_height - pads[0], h)
     width = min(a.filter_width - pads[1], w)
@@ -119,8 +122,8 @@ class Pool2D(Operator):
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         x, y = ctx.graph.input(node, 0), ctx.graph.output(node)
-        a = _attributes(node)
-        rows, columns = _windows(a)
+        a = pool_attributes(node)
+        rows, columns = pool_windows(a)
         pads = rows.pad_before(x.shape[1], y.shape[1]), columns.pad_before(x.shape[2], y.shape[2])
         has_indices = node.op == "MaxPoolingWithArgmax2D"
         if not has_indices and _lower_whole_image(node, ctx, pads):
@@ -132,7 +135,7 @@ class Pool2D(Operator):
             ctx.buffer(y.id),
             invocations=num_vectors(y.shape),
             spec=(_OP_CODES[node.op],),
-            push=_push(a, y.shape, x.shape, y.shape, pads),
+            push=pool_push(a, y.shape, x.shape, y.shape, pads),
             flops=y.num_elements * a.filter_height * a.filter_width,
         )
 
@@ -151,46 +154,3 @@ class MaxPoolingWithArgmax2D(Pool2D):
         if len(node.outputs) != 2:
             raise ValueError(f"has {len(node.outputs)} outputs (supported: 2)")
         return [_pooled(node, graph)] * 2
-
-
-@register
-class MaxUnpooling2D(Operator):
-    """Custom MaxUnpooling2D: each value at the tap that its index names, zero elsewhere.
-
-    Source: MediaPipe, util/tflite/operations/max_unpooling.cc.
-    """
-
-    versions = {"MaxUnpooling2D": 1}
-    custom = True
-    ends_in_epilogue = True
-    notes = "indices as MaxPoolingWithArgmax2D makes them: taps of the same window"
-
-    def check(self, node: Node, graph: Graph) -> str | None:
-        if any(graph.input(node, i).is_const for i in range(2)):
-            return "one of its inputs is a constant"
-        return None
-
-    def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 2)
-        shape, indices = (graph.input(node, i).shape for i in range(2))
-        if len(shape) != 4 or shape != indices:
-            raise ValueError(
-                f"input {list(shape)} and indices {list(indices)} must be alike, rank 4"
-            )
-        rows, columns = _windows(_attributes(node))
-        n, h, w, c = shape
-        return [(n, h * rows.size, w * columns.size, c)]
-
-    def lower(self, node: Node, ctx: LoweringContext) -> None:
-        x, y = ctx.graph.input(node, 0), ctx.graph.output(node)
-        a = _attributes(node)
-        rows, columns = _windows(a)
-        pads = rows.pad_before(y.shape[1], x.shape[1]), columns.pad_before(y.shape[2], x.shape[2])
-        ctx.compute_flat(
-            node,
-            "max_unpool_2d",
-            [ctx.buffer(x.id), ctx.buffer(node.inputs[1])],
-            ctx.buffer(y.id),
-            invocations=num_vectors(y.shape),
-            push=_push(a, y.shape, x.shape, y.shape, pads),
-        )
