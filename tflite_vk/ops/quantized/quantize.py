@@ -12,10 +12,18 @@ import numpy.typing as npt
 
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node, Tensor
+from tflite_vk.layout import Storage
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.elementwise import require_inputs
 from tflite_vk.ops.operator import Operator
-from tflite_vk.ops.quantization import BOUNDS, EIGHT_BIT, affine, check_affine, quantize_multiplier
+from tflite_vk.ops.quantization import (
+    BOUNDS,
+    EIGHT_BIT,
+    Multiplier,
+    affine,
+    check_affine,
+    quantize_multiplier,
+)
 from tflite_vk.ops.quantized.lookup import lower_lookup
 from tflite_vk.ops.quantized.tables import requantized
 from tflite_vk.ops.registry import register
@@ -60,6 +68,48 @@ def least_floats(tensor: Tensor) -> npt.NDArray[np.float32]:
     return np.concatenate([[low], least]).astype(np.float32)
 
 
+def lower_requantize(
+    ctx: LoweringContext,
+    node: Node,
+    source: int,
+    kept_as: Storage,
+    result: Tensor,
+    zero: int,
+    factor: Multiplier,
+) -> None:
+    """Add the dispatch that makes (value - zero) * factor of each integer, in the result's scale.
+
+    Args:
+        ctx: the program being made.
+        node: the node.
+        source: buffer in the result's shape.
+        kept_as: its storage.
+        result: what is written.
+        zero: what a value of real 0 is in the source.
+        factor: result steps per source step.
+    """
+    groups = num_vectors(result.shape)
+    lowest, highest = BOUNDS[result.dtype]
+    assert result.quantization is not None
+    # Clamped to its type, uint8 is int8 with the same bits.
+    target: Storage = "i8" if result.dtype is DType.UINT8 else ctx.storage(result)
+    ctx.dispatch_flat(
+        node,
+        f"requantize_{kept_as}_{target}",
+        [source, ctx.buffer(result.id)],
+        invocations=groups,
+        push=(
+            groups,
+            int_word(zero),
+            factor.value,
+            int_word(factor.shift),
+            int_word(result.quantization.zero_point[0]),
+            int_word(lowest),
+            int_word(highest),
+        ),
+    )
+
+
 @register
 class Quantize(Operator):
     """Integers of a scale from reals, or from integers of another scale."""
@@ -94,7 +144,11 @@ class Quantize(Operator):
             table = requantized(x, y)
             lower_lookup(ctx, node, ctx.buffer(x.id), ctx.buffer(y.id), y.shape, table)
         else:
-            self._of_integers(node, ctx)
+            assert x.quantization is not None
+            assert y.quantization is not None
+            factor = quantize_multiplier(x.quantization.scale[0] / y.quantization.scale[0])
+            zero = x.quantization.zero_point[0]
+            lower_requantize(ctx, node, ctx.buffer(x.id), ctx.storage(x), y, zero, factor)
 
     def _of_reals(self, node: Node, ctx: LoweringContext) -> None:
         x, y = ctx.graph.input(node, 0), ctx.graph.output(node)
@@ -113,28 +167,6 @@ class Quantize(Operator):
                 len(least) - 1,
                 float_word(1.0 / scale),
                 float_word(zero - lowest + 0.5),
-            ),
-        )
-
-    def _of_integers(self, node: Node, ctx: LoweringContext) -> None:
-        x, y = ctx.graph.input(node, 0), ctx.graph.output(node)
-        (lowest, highest), groups = BOUNDS[y.dtype], num_vectors(y.shape)
-        assert x.quantization is not None
-        assert y.quantization is not None
-        factor = quantize_multiplier(x.quantization.scale[0] / y.quantization.scale[0])
-        ctx.dispatch_flat(
-            node,
-            f"requantize_{ctx.storage(x)}_{ctx.storage(y)}",
-            [ctx.buffer(x.id), ctx.buffer(y.id)],
-            invocations=groups,
-            push=(
-                groups,
-                int_word(x.quantization.zero_point[0]),
-                factor.value,
-                int_word(factor.shift),
-                int_word(y.quantization.zero_point[0]),
-                int_word(lowest),
-                int_word(highest),
             ),
         )
 
