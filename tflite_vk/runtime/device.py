@@ -7,6 +7,11 @@ from typing import Protocol
 from tflite_vk.device_info import DeviceInfo
 from tflite_vk.program import MemoryPlan, Program, Words
 
+GUARD_WORD = 0xFFADFFAD
+"""What stands behind every allocation, and in it before anyone writes, when guards are on. As
+float32 and as two float16 it is NaN: a kernel that reads what nobody wrote, or a padding lane,
+shows it."""
+
 
 class Executable(Protocol):
     """A program made ready on a device. Not safe for two threads at once; each owner locks."""

@@ -28,13 +28,12 @@ from tflite_vk.program import (
     Program,
     Words,
 )
+from tflite_vk.runtime.device import GUARD_WORD
 from tflite_vk.runtime.schedule import hazard_free_runs
 from tflite_vk.shader_library import spirv
 
 STRICT_VARIABLE = "TFLITE_VK_STRICT_SUBMITS"
 """Environment variable: "1" submits each hazard-free run of dispatches by itself."""
-
-GUARD_WORD = 0xDEADBEEF
 
 
 def load_kp() -> Any:
@@ -98,7 +97,10 @@ class KomputeExecutable:
         for slot, words in enumerate(plan.slot_words):
             buffer = owners[slot]
             content = np.full(words + self._guard_words, GUARD_WORD, np.uint32)
-            content[:words] = 0 if buffer.data is None else buffer.data
+            if buffer.data is not None:
+                content[:words] = buffer.data
+            elif not self._guard_words:
+                content[:words] = 0
             # Temporaries need no host copy, unless the guards are to be read back.
             on_device_only = buffer.kind == "temporary" and not self._guard_words
             types = self._kp.TensorTypes

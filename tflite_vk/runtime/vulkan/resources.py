@@ -9,6 +9,7 @@ import numpy as np
 
 from tflite_vk.errors import DeviceError
 from tflite_vk.program import Buffer, Kernel, MemoryPlan, Program, Words
+from tflite_vk.runtime.device import GUARD_WORD
 from tflite_vk.runtime.vulkan.descriptors import Descriptors, Range
 from tflite_vk.runtime.vulkan.handle import DeviceHandle
 from tflite_vk.runtime.vulkan.levels import dispatch_levels
@@ -19,10 +20,6 @@ from tflite_vk.runtime.vulkan.regions import Copies, RegionMemory
 from tflite_vk.runtime.vulkan.submission import Submission
 from tflite_vk.runtime.vulkan.timer import Timer
 from tflite_vk.runtime.vulkan.transfer import download, fill, upload
-
-GUARD_WORD = 0xFFADFFAD
-"""Behind every buffer where guards are on, and in them before the first run: NaN as float32 and as
-both halves of a float16 pair, so that reading what nobody wrote shows in the result as well."""
 
 
 class Resources:
@@ -64,7 +61,7 @@ class Resources:
         self._guard_words = guard_words
         self._placement = place_buffers(program, plan, handle.info.limits, guard_words)
         self._memory: list[RegionMemory] = []
-        self._kernels: list[Kernel] = []
+        self._kernels: tuple[Kernel, ...] = ()
         self._descriptors: Descriptors | None = None
         handle.retain()
         try:
@@ -159,13 +156,11 @@ class Resources:
         ]
 
     def _work(self) -> list[Work]:
-        dispatches = self._program.dispatches
+        program, dispatches = self._program, self._program.dispatches
         if not dispatches:
             return []
-        pipelines = []
-        for dispatch in dispatches:
-            pipelines.append(self._pipelines.acquire(dispatch.kernel))
-            self._kernels.append(dispatch.kernel)
+        pipelines = self._pipelines.acquire([d.kernel for d in dispatches])
+        self._kernels = program.kernels()
         # Dispatches that bind the same buffers share a set.
         bound = [tuple(b.buffer for b in d.bindings) for d in dispatches]
         layouts = {key: p.layout.set_layout for key, p in zip(bound, pipelines, strict=True)}
