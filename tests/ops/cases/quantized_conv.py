@@ -15,7 +15,9 @@ from tflite_vk.ir.attributes import (
     Conv2DAttributes,
     DepthwiseConv2DAttributes,
     FullyConnectedAttributes,
+    TransposeConvAttributes,
 )
+from tflite_vk.ir.graph import Quantization
 from tflite_vk.testing.model_writer import ModelWriter
 
 INT8, UINT8 = DType.INT8, DType.UINT8
@@ -257,4 +259,63 @@ CASES += [
         inputs=lambda rng: {0: rng.integers(-29, -26, (5, 9)).astype(np.int8)},
         exact=True,
     ),
+]
+
+
+def _transpose(
+    dtype: DType,
+    x: tuple[int, int, int, int],
+    weights: tuple[int, int, int, int],
+    size: tuple[int, int],
+    stride: tuple[int, int],
+    padding: Literal["SAME", "VALID"],
+    *,
+    per_channel: bool = False,
+    activation: Activation = "NONE",
+) -> Case:
+    def build(w: ModelWriter) -> None:
+        rng = np.random.default_rng(14)
+        outputs, kh, kw, channels = weights
+        shape = (x[0], *size, outputs)
+        quantization = per_tensor(dtype, (0.02, 128 if dtype is INT8 else 120))
+        if per_channel:
+            quantization = per_channel_scales(rng, outputs)
+        taps = kh * kw * channels / (stride[0] * stride[1])
+        inputs = [
+            w.const(np.array(shape, np.int32)),
+            w.const(whole_range(rng, weights, dtype), quantization=quantization),
+            quantized_input(w, x, dtype, (0.05, 100)),
+            w.const(
+                rng.integers(-3000, 3000, outputs).astype(np.int32),
+                quantization=per_tensor(DType.INT16, (0.05 * 0.02, 0)),
+            ),
+        ]
+        out = quantized(shape, dtype, (0.05 * 0.02 * 74 * float(np.sqrt(taps)), 110))
+        attributes = TransposeConvAttributes(activation, padding, stride[1], stride[0])
+        w.output(w.op("TRANSPOSE_CONV", inputs, [out], attributes, version=4))
+
+    label = "_".join("x".join(map(str, s)) for s in (x, weights, size, stride))
+    kind = "per_channel" if per_channel else dtype.name
+    return Case(f"F2_TRANSPOSE_CONV_{kind}_{label}_{padding}_{activation}", build, exact=True)
+
+
+def per_channel_scales(rng: np.random.Generator, channels: int) -> Quantization:
+    """Scales of a filter whose outputs come first."""
+    return per_channel(rng.uniform(0.004, 0.02, channels), 0)
+
+
+CASES += [
+    _transpose(dtype, x, weights, size, stride, padding, per_channel=kind == 1)
+    for dtype in (INT8, UINT8)
+    for kind in (0, 1)
+    if dtype is INT8 or kind == 0
+    for x, weights, size, stride, padding in (
+        ((1, 4, 5, 3), (5, 3, 3, 3), (8, 10), (2, 2), "SAME"),
+        ((2, 3, 4, 8), (6, 2, 2, 8), (6, 8), (2, 2), "VALID"),
+        ((1, 5, 5, 6), (4, 3, 3, 6), (5, 5), (1, 1), "SAME"),
+        ((1, 3, 4, 7), (3, 5, 4, 7), (11, 10), (3, 2), "VALID"),
+    )
+]
+CASES += [
+    _transpose(INT8, (1, 4, 4, 5), (8, 3, 3, 5), (8, 8), (2, 2), "SAME", activation="RELU"),
 ]

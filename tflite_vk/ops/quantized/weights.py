@@ -22,16 +22,19 @@ _FILTERS = {
 """Filter types that TFLite has kernels for, by the type of the input."""
 
 
-def check_operands(graph: Graph, node: Node, axis: int, bias_at: int = 2) -> str | None:
+def check_operands(
+    graph: Graph, node: Node, axis: int, bias_at: int = 2, data_at: int = 0
+) -> str | None:
     """Reason where input, filter, bias and output don't make a quantized product.
 
     Args:
         graph: the graph.
-        node: input 0 is multiplied with the constant input 1.
+        node: its data is multiplied with the constant input 1.
         axis: the filter's dimension of output channels.
         bias_at: position of the bias.
+        data_at: position of the data.
     """
-    source, weights, output = graph.input(node, 0), graph.input(node, 1), graph.output(node)
+    source, weights, output = graph.input(node, data_at), graph.input(node, 1), graph.output(node)
     for tensor, role in ((source, "input"), (output, "output")):
         if (reason := check_affine(tensor, role)) is not None:
             return reason
@@ -98,13 +101,13 @@ def bias_values(graph: Graph, node: Node, channels: int, bias_at: int = 2) -> In
     return bias.data.reshape(-1).astype(np.int64)
 
 
-def output_scales(graph: Graph, node: Node) -> list[float]:
+def output_scales(graph: Graph, node: Node, data_at: int = 0) -> list[float]:
     """Real factor from sums to output steps, for each channel or one for all.
 
     Source: PopulateConvolutionQuantizationParams and GetQuantizedConvolutionMultipler of
     tflite/kernels/kernel_util.cc: the uint8 path multiplies the two scales in float32.
     """
-    source, weights = graph.input(node, 0), graph.input(node, 1)
+    source, weights = graph.input(node, data_at), graph.input(node, 1)
     out = affine(graph.output(node)).scale
     assert weights.quantization is not None
     scale = affine(source).scale

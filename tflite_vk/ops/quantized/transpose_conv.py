@@ -1,0 +1,86 @@
+"""TRANSPOSE_CONV of int8 and uint8.
+
+Source: TransposeConv of tflite/kernels/internal/reference/integer_ops/transpose_conv.h, and of uint8 in
+reference/transpose_conv.h.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tflite_vk.ir.attributes import TransposeConvAttributes
+from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.layout import pack
+from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.quantization import EIGHT_BIT, affine, check_activation
+from tflite_vk.ops.quantized.product import channels_buffer, output_push
+from tflite_vk.ops.quantized.weights import (
+    bias_values,
+    check_operands,
+    filter_values,
+    filter_zero,
+    output_scales,
+    pack_dot4,
+)
+from tflite_vk.ops.registry import register
+from tflite_vk.ops.transpose_conv import TransposeConv
+from tflite_vk.ops.window import Window
+from tflite_vk.program import int_word
+from tflite_vk.shape import LANES, ceil_div, vectors_per_row
+
+_TILE = 4
+
+
+@register
+class QuantizedTransposeConv(TransposeConv):
+    """TRANSPOSE_CONV."""
+
+    kind = "quantized"
+    dtypes = EIGHT_BIT
+    ends_in_epilogue = False
+    notes = "constant filter, one scale or one for each output channel; exact"
+
+    def check(self, node: Node, graph: Graph) -> str | None:
+        a = node.attributes
+        assert isinstance(a, TransposeConvAttributes)
+        return check_activation(a.fused_activation_function) or check_operands(
+            graph, node, axis=0, bias_at=self.bias_at, data_at=self.data_at
+        )
+
+    def lower(self, node: Node, ctx: LoweringContext) -> None:
+        a = node.attributes
+        assert isinstance(a, TransposeConvAttributes)
+        x, weights = ctx.graph.input(node, self.data_at), ctx.graph.input(node, 1)
+        y, q = ctx.graph.output(node), affine(x)
+        n, oh, ow, oc = y.shape
+        _, kh, kw, ic = weights.shape
+        values, zero = filter_values(weights).reshape(oc, kh * kw, ic), filter_zero(weights)
+        tap_sums = (values - zero).sum(axis=2).T.astype(np.int32)  # [tap, output]
+        groups = vectors_per_row(y.shape)
+        tiles = ceil_div(ceil_div(ow, a.stride_w), _TILE)
+        invocations = n * oh * a.stride_w * tiles * groups
+        bias = bias_values(ctx.graph, node, oc, self.bias_at)
+        scales = output_scales(ctx.graph, node, self.data_at)
+        ctx.dispatch_flat(
+            node,
+            "transpose_conv_i8",
+            [
+                ctx.buffer(x.id),
+                ctx.constant(pack_dot4(values), weights.name),
+                channels_buffer(ctx, node, bias, scales, as_double=False),
+                ctx.constant(pack(tap_sums, "i32"), f"{weights.name}/sums"),
+                ctx.buffer(y.id),
+            ],
+            invocations=invocations,
+            spec=(_TILE, int(zero != 0), ic % LANES if zero != 0 else 0),
+            push=(
+                *(invocations, groups, vectors_per_row(x.shape), tiles),
+                *(ow, oh, x.shape[2], x.shape[1]),
+                *(kw, kh, a.stride_w, a.stride_h),
+                Window(kw, a.stride_w).pad_before(ow, x.shape[2]),
+                Window(kh, a.stride_h).pad_before(oh, x.shape[1]),
+                *(q.flip, int_word(q.zero_point), int_word(zero)),
+                *output_push(ctx, node, a.fused_activation_function),
+            ),
+            flops=2 * x.num_elements * oc * kh * kw,
+        )
