@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +14,6 @@ from tflite_vk.shader_library import shader_info, spirv
 MAX_IDLE = 256
 """Pipelines kept though no executable uses them, for the next model that does."""
 
-_MAX_THREADS = 8
 _COMPUTE_STAGE = 0x20
 _STORAGE_BUFFER = 7
 
@@ -118,35 +113,20 @@ class Pipelines:
             api.check(get(handle.device, self.cache, size, data), "reading pipeline cache")
         return bytes(api.ffi.buffer(data, size[0]))
 
-    def acquire(self, kernels: Sequence[Kernel]) -> list[Pipeline]:
-        """The pipelines of kernels, for the caller to release one by one.
+    def acquire(self, kernel: Kernel) -> Pipeline:
+        """The pipeline of a kernel, for the caller to release once.
 
         Raises:
-            DeviceError: the driver refuses one, or no memory is left; nothing is acquired then.
+            DeviceError: the driver refuses it, or no memory is left.
         """
-        distinct = list(dict.fromkeys(kernels))
         with self._lock:
-            missing = [k for k in distinct if k not in self._by_kernel]
-            known = [k for k in distinct if k in self._by_kernel]
-            for kernel in known:
-                self._take(kernel)
-        try:
-            made = self._make_all(missing)
-        except BaseException:
-            for kernel in known:
-                self.release(kernel)
-            raise
-        with self._lock:
-            for kernel, pipeline in zip(missing, made, strict=True):
-                # Another thread may have made the same one meanwhile.
-                if self._by_kernel.setdefault(kernel, pipeline) is not pipeline:
-                    self._destroy_pipeline(pipeline)
-                self._take(kernel)
-            return [self._by_kernel[kernel] for kernel in kernels]
-
-    def _take(self, kernel: Kernel) -> None:
-        self._by_kernel[kernel].users += 1
-        self._idle.pop(kernel, None)
+            found = self._by_kernel.get(kernel)
+            if found is None:
+                found = self._make(kernel)
+                self._by_kernel[kernel] = found
+            found.users += 1
+            self._idle.pop(kernel, None)
+            return found
 
     def release(self, kernel: Kernel) -> None:
         """Let go of a kernel's pipeline; the longest unused ones are destroyed."""
@@ -160,43 +140,15 @@ class Pipelines:
                 oldest, _ = self._idle.popitem(last=False)
                 self._destroy_pipeline(self._by_kernel.pop(oldest))
 
-    def _make_all(self, kernels: Sequence[Kernel]) -> list[Pipeline]:
-        """Make pipelines, on several threads: drivers compile for milliseconds to seconds each."""
-        with self._lock:
-            calls = [self._prepared(kernel) for kernel in kernels]
-        # No lock from here on: garbage collection on one of the threads may want it.
-        count = min(len(calls), os.cpu_count() or 1, _MAX_THREADS)
-        if count <= 1:
-            return [call() for call in calls]
-        with ThreadPoolExecutor(count, "tflite_vk-pipelines") as pool:
-            futures = [pool.submit(call) for call in calls]
-            wait(futures)
-        failed = next((f for f in futures if f.exception() is not None), None)
-        if failed is not None:
-            for future in futures:
-                if future.exception() is None:
-                    self._destroy_pipeline(future.result())
-        return [f.result() for f in ([failed] if failed is not None else futures)]
-
-    def _prepared(self, kernel: Kernel) -> Callable[[], Pipeline]:
-        """Everything but the driver's own work, so that threads share no dictionary."""
-        info = shader_info(kernel.shader)
-        return functools.partial(
-            self._make,
-            kernel,
-            info.spec_ids,
-            self._module(kernel.shader),
-            self._layout(info.bindings, info.push_words),
-        )
-
-    def _make(
-        self, kernel: Kernel, spec_ids: Sequence[int], module: Any, layout: PipelineLayout
-    ) -> Pipeline:
+    def _make(self, kernel: Kernel) -> Pipeline:
         handle, api = self._handle, self._handle.api
+        info = shader_info(kernel.shader)
+        layout = self._layout(info.bindings, info.push_words)
+        what = f"making a pipeline of shader {kernel.shader} {kernel.spec}"
         words = api.ffi.new("uint32_t[]", list(kernel.spec))
         entries = api.ffi.new("VkSpecializationMapEntry[]", len(kernel.spec))
         for i, entry in enumerate(entries):
-            entry.constantID, entry.offset, entry.size = spec_ids[i], 4 * i, 4
+            entry.constantID, entry.offset, entry.size = info.spec_ids[i], 4 * i, 4
         specialization = api.struct(
             "VkSpecializationInfo",
             mapEntryCount=len(kernel.spec),
@@ -208,7 +160,7 @@ class Pipelines:
         stage = api.struct(
             "VkPipelineShaderStageCreateInfo",
             stage=_COMPUTE_STAGE,
-            module=module,
+            module=self._module(kernel.shader),
             pName=entry_point,
             pSpecializationInfo=specialization,
         )
@@ -220,8 +172,7 @@ class Pipelines:
         )
         out = api.ffi.new("VkPipeline*")
         make = api.lib.vkCreateComputePipelines
-        result = make(handle.device, self.cache, 1, create, api.ffi.NULL, out)
-        api.check(result, f"making a pipeline of shader {kernel.shader} {kernel.spec}")
+        api.check(make(handle.device, self.cache, 1, create, api.ffi.NULL, out), what)
         self.num_made += 1
         return Pipeline(out[0], layout)
 

@@ -61,7 +61,7 @@ class Resources:
         self._guard_words = guard_words
         self._placement = place_buffers(program, plan, handle.info.limits, guard_words)
         self._memory: list[RegionMemory] = []
-        self._kernels: tuple[Kernel, ...] = ()
+        self._kernels: list[Kernel] = []
         self._descriptors: Descriptors | None = None
         handle.retain()
         try:
@@ -156,11 +156,13 @@ class Resources:
         ]
 
     def _work(self) -> list[Work]:
-        program, dispatches = self._program, self._program.dispatches
+        dispatches = self._program.dispatches
         if not dispatches:
             return []
-        pipelines = self._pipelines.acquire([d.kernel for d in dispatches])
-        self._kernels = program.kernels()
+        pipelines = []
+        for dispatch in dispatches:
+            pipelines.append(self._pipelines.acquire(dispatch.kernel))
+            self._kernels.append(dispatch.kernel)
         # Dispatches that bind the same buffers share a set.
         bound = [tuple(b.buffer for b in d.bindings) for d in dispatches]
         layouts = {key: p.layout.set_layout for key, p in zip(bound, pipelines, strict=True)}
