@@ -1,0 +1,118 @@
+"""Many graphs in a row: draw, run, compare, shrink what fails, count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from tests.fuzz import corpus
+from tests.fuzz.devices import variants
+from tests.fuzz.draw import draw
+from tests.fuzz.execute import Door, Outcome, compare, execute
+from tests.fuzz.shrink import Failure, shrink
+from tests.support.case import Array
+from tests.support.oracle import reference
+from tflite_vk.runtime.device import Device
+
+DOORS: tuple[Door, ...] = ("session",) * 8 + ("delegate", "interpreter")
+
+
+@dataclass
+class Count:
+    """What a campaign has seen.
+
+    Attributes:
+        graphs: how many.
+        operators: how often each operator.
+        exact: outputs that had to agree bit for bit.
+        outputs: how many.
+        declined: operators the device left to the CPU, by reason.
+        faults: one line each.
+        oracle: graphs whose whole run by LiteRT is not what its operators make one by one.
+    """
+
+    graphs: int = 0
+    operators: Counter[str] = field(default_factory=Counter)
+    exact: int = 0
+    outputs: int = 0
+    declined: Counter[tuple[str, str]] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+    oracle: list[str] = field(default_factory=list)
+
+    def add(self, other: Count) -> None:
+        """Add another's."""
+        self.graphs += other.graphs
+        self.operators += other.operators
+        self.exact += other.exact
+        self.outputs += other.outputs
+        self.declined += other.declined
+        self.faults += other.faults
+        self.oracle += other.oracle
+
+    def summary(self) -> str:
+        """For people."""
+        wrong = sum(" wrong: " in f for f in self.faults)
+        lines = [
+            f"graphs {self.graphs}, operators {self.operators.total()} of "
+            f"{len(self.operators)} kinds, outputs {self.outputs} ({self.exact} bit for bit)",
+            f"declined {self.declined.total()}, wrong {wrong}, "
+            f"crashed {len(self.faults) - wrong}, oracle at odds with itself {len(self.oracle)}",
+        ]
+        lines += [f"  declined {n} {op}: {why}" for (op, why), n in self.declined.most_common()]
+        return "\n".join([*lines, *self.faults, *self.oracle])
+
+
+def try_one(
+    seed: int, index: int, group: str, device: Device, folder: Path | None = corpus.FOLDER
+) -> Count:
+    """Run one graph.
+
+    Args:
+        seed: of the campaign.
+        index: of the graph in it.
+        group: "float" or "quantized".
+        device: an open device.
+        folder: where failures are saved; None for nowhere.
+    """
+    graph = draw(seed, index, group)
+    rng = np.random.default_rng([seed, index, 99])
+    door = DOORS[int(rng.integers(len(DOORS)))]
+    fusion = bool(rng.random() < 0.9)
+    shapes = variants(device)
+    shape = str(
+        rng.choice(list(shapes), p=[1 - 0.25 * (len(shapes) - 1)] + [0.25] * (len(shapes) - 1))
+    )
+    if door == "session":
+        device = shapes[shape]
+    count = Count(1, Counter(graph.ops), sum(t == 0 for t in graph.tolerances), len(graph.outputs))
+    want = reference(graph.data, graph.inputs)
+    where = f"{group} {seed}/{index}, {shape}"
+    if (odd := compare(want, graph.outputs, graph.tolerances)) is not None:
+        count.oracle.append(f"{where} oracle: {odd[1]} in {' '.join(graph.ops)}")
+        return count
+
+    def run(data: bytes, inputs: list[Array], want: list[Array], allowed: list[float]) -> Outcome:
+        return execute(data, inputs, want, allowed, device, door, fusion=fusion)
+
+    outcome = run(graph.data, graph.inputs, want, graph.tolerances)
+    count.declined.update(outcome.declined)
+    if outcome.kind == "good":
+        return count
+
+    def fails(f: Failure) -> bool:
+        try:
+            right = reference(f.data, f.inputs)
+        except (RuntimeError, ValueError):
+            return False
+        return run(f.data, f.inputs, right, f.tolerances).kind == outcome.kind
+
+    small = shrink(graph.data, graph.values, graph.allowed, fails)
+    text = f"{where} {outcome.kind}: {outcome.text}"
+    if folder is not None:
+        path = corpus.save(small, f"{group}_{seed}_{index}", text, folder)
+        text += f" ({path.name})"
+    count.faults.append(text)
+    return count
