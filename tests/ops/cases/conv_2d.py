@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.support.case import Array, Case
+from tests.support.half import to_half
 from tests.support.numpy_conv import conv_2d
 from tflite_vk.ir.attributes import BinaryAttributes, Conv2DAttributes
 from tflite_vk.testing.model_writer import ModelWriter
@@ -30,10 +31,10 @@ class Conv:
     half_weights: bool = False
 
     def values(self) -> tuple[Array, Array | None]:
-        """Filter and bias."""
+        """Filter and bias, which float16 holds: `expected` serves fp16 mode too."""
         rng = np.random.default_rng(3)
-        weights = rng.uniform(-1, 1, self.weights).astype(np.float32)
-        bias = rng.uniform(-1, 1, self.weights[0]).astype(np.float32) if self.has_bias else None
+        weights = to_half(rng.uniform(-1, 1, self.weights))
+        bias = to_half(rng.uniform(-1, 1, self.weights[0])) if self.has_bias else None
         return weights, bias
 
     def output_shape(self) -> tuple[int, int, int, int]:
@@ -68,7 +69,12 @@ class Conv:
         return [np.tanh(y) if self.attributes.fused_activation_function == "TANH" else y]
 
 
-def _a(padding: str = "SAME", s: tuple[int, int] = (1, 1), d: tuple[int, int] = (1, 1), act: str = "NONE") -> Conv2DAttributes:
+def _a(
+    padding: str = "SAME",
+    s: tuple[int, int] = (1, 1),
+    d: tuple[int, int] = (1, 1),
+    act: str = "NONE",
+) -> Conv2DAttributes:
     return Conv2DAttributes(
         fused_activation_function=act,  # type: ignore[arg-type]
         padding=padding,  # type: ignore[arg-type]
@@ -164,11 +170,17 @@ def _both_outputs(w: ModelWriter) -> None:
     shape = (1, 5, 5, 4)
     bias = w.const(np.zeros(4, np.float32))
     first = w.op(
-        "CONV_2D", [x, w.const(rng.uniform(-1, 1, (4, 3, 3, 3)).astype(np.float32)), bias], [shape], _a()
+        "CONV_2D",
+        [x, w.const(rng.uniform(-1, 1, (4, 3, 3, 3)).astype(np.float32)), bias],
+        [shape],
+        _a(),
     )
     relu = w.op("RELU", [first], [shape])
     second = w.op(
-        "CONV_2D", [relu, w.const(rng.uniform(-1, 1, (4, 1, 1, 4)).astype(np.float32)), bias], [shape], _a()
+        "CONV_2D",
+        [relu, w.const(rng.uniform(-1, 1, (4, 1, 1, 4)).astype(np.float32)), bias],
+        [shape],
+        _a(),
     )
     w.output(first, second)
 

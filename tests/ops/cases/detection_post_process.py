@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tests.support.case import Array, Case
+from tests.support.half import to_half
 from tflite_vk.ir.attributes import DetectionPostProcessAttributes
 from tflite_vk.testing.model_writer import ModelWriter
 
@@ -39,7 +40,7 @@ def _attributes(
 def _anchors(boxes: int) -> Array:
     rng = np.random.default_rng(31)
     centres, sizes = rng.uniform(0.2, 0.8, (boxes, 2)), rng.uniform(0.1, 0.5, (boxes, 2))
-    return np.concatenate([centres, sizes], 1).astype(np.float32)
+    return to_half(np.concatenate([centres, sizes], 1))
 
 
 def _build(

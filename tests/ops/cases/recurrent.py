@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tests.support.case import Array, Case
+from tests.support.half import to_half
 from tflite_vk.ir.attributes import (
     Activation,
     BidirectionalLstmAttributes,
@@ -21,9 +22,9 @@ Build = Callable[[ModelWriter], None]
 
 
 def _uniform(rng: np.random.Generator, *shape: int) -> Array:
-    """Values so small that a recurrence doesn't amplify rounding."""
+    """Values that float16 holds, so small that a recurrence doesn't amplify rounding."""
     bound = 1.0 / np.sqrt(shape[-1])
-    return rng.uniform(-bound, bound, shape).astype(np.float32)
+    return to_half(rng.uniform(-bound, bound, shape))
 
 
 class _Constants:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tests.support.case import Array, Case
+from tests.support.half import to_half
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.attributes import Activation, Padding, TransposeConvAttributes
 from tflite_vk.testing.model_writer import ModelWriter
@@ -24,7 +25,8 @@ def _a(padding: Padding, stride: Pair, activation: Activation = "NONE") -> Trans
 
 
 def _weights(shape: tuple[int, ...]) -> Array:
-    return np.random.default_rng(3).uniform(-1, 1, shape).astype(np.float32)
+    """Values that float16 holds, so that NumPy's result is fp16 mode's too."""
+    return to_half(np.random.default_rng(3).uniform(-1, 1, shape))
 
 
 def _build(

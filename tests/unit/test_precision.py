@@ -1,0 +1,128 @@
+"""Which nodes keep float32 in fp16 mode, and what that makes of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tflite_vk.frontend.flatbuffer import read_model
+from tflite_vk.ir.attributes import ReducerAttributes
+from tflite_vk.lowering import Lowered, lower
+from tflite_vk.runtime.null import NULL_DEVICE
+from tflite_vk.testing.model_writer import ModelWriter
+
+SHAPE = (2, 3, 8)
+ONE = (2, 3, 1)
+
+
+def mean(w: ModelWriter, x: int, op: str = "MEAN") -> int:
+    axis = w.const(np.array([-1], np.int32))
+    return w.op(op, [x, axis], [ONE], ReducerAttributes(keep_dims=True))
+
+
+def layer_norm(w: ModelWriter) -> None:
+    x = w.input(SHAPE)
+    centred = w.op("SUB", [x, mean(w, x)], [SHAPE])
+    variance = mean(w, w.op("MUL", [centred, centred], [SHAPE]))
+    root = w.op("RSQRT", [w.op("ADD", [variance, w.const(np.float32(1e-5))], [ONE])], [ONE])
+    w.output(w.op("MUL", [centred, root], [SHAPE]))
+
+
+def batch_statistics(w: ModelWriter) -> None:
+    """The variance by SQUARED_DIFFERENCE, which is an output too."""
+    x = w.input(SHAPE)
+    w.output(mean(w, w.op("SQUARED_DIFFERENCE", [x, mean(w, x)], [SHAPE])))
+
+
+def rms_norm(w: ModelWriter) -> None:
+    x = w.input(SHAPE)
+    power = mean(w, w.op("SQUARE", [x], [SHAPE]))
+    w.output(w.op("DIV", [x, w.op("SQRT", [power], [ONE])], [SHAPE]))
+
+
+def norm_of_a_reshaped_square(w: ModelWriter) -> None:
+    x = w.input((2, 3, 4, 2))
+    shape = w.const(np.array(SHAPE, np.int32))
+    square = w.op("RESHAPE", [w.op("SQUARE", [x], [(2, 3, 4, 2)]), shape], [SHAPE])
+    w.output(w.op("SQRT", [mean(w, square, "SUM")], [ONE]))
+
+
+def plain_mean(w: ModelWriter) -> None:
+    x = w.input(SHAPE)
+    w.output(mean(w, w.op("ABS", [x], [SHAPE])))
+
+
+def lowered(build: Callable[[ModelWriter], None], **options: object) -> Lowered:
+    w = ModelWriter()
+    build(w)
+    graph = read_model(w.build()).subgraphs[0]
+    return lower(graph, NULL_DEVICE, half=True, **options)  # type: ignore[arg-type]
+
+
+def shaders(program: Lowered) -> list[str]:
+    return [d.kernel.shader for d in program.program.dispatches]
+
+
+def test_a_layer_norm_keeps_its_variance() -> None:
+    assert shaders(lowered(layer_norm)) == [
+        "reduce_f16",
+        "elementwise_f16",
+        "elementwise_of_f16",  # the squares, in float32
+        "reduce",  # and their mean, up to its root
+        "cast_f32_f16",
+        "elementwise_f16",
+    ]
+
+
+def test_without_fusion_the_variance_is_kept_up_to_its_root() -> None:
+    names = shaders(lowered(layer_norm, fusion=False))
+    assert names[2:] == [
+        "elementwise_of_f16",
+        "reduce",
+        "elementwise",
+        "elementwise",
+        "cast_f32_f16",
+        "elementwise_f16",
+    ]
+
+
+def test_an_output_of_float32_is_read_as_such() -> None:
+    program = lowered(batch_statistics)
+    assert program.storage[program.graph.outputs[0]] == "f32"
+    assert program.storage[program.graph.inputs[0]] == "f16"
+    assert shaders(program)[-1] == "reduce"
+
+
+def test_what_no_node_reads_as_float16_is_uploaded_as_float32() -> None:
+    program = lowered(norm_of_a_reshaped_square)
+    assert set(program.storage.values()) == {"f32"}
+    assert not any(name.startswith("cast") for name in shaders(program))
+
+
+def test_a_root_mean_square() -> None:
+    assert shaders(lowered(rms_norm)) == [
+        "elementwise_of_f16",
+        "reduce",
+        "cast_f32_f16",
+        "elementwise_f16",
+    ]
+
+
+def test_other_sums_stay() -> None:
+    assert shaders(lowered(plain_mean)) == ["elementwise_f16", "reduce_f16"]
+
+
+@pytest.mark.parametrize("fusion", [False, True])
+def test_operators_by_name(fusion: bool) -> None:
+    names = shaders(lowered(plain_mean, fp32_ops=("ABS",), fusion=fusion))
+    assert names == ["elementwise", "cast_f32_f16", "reduce_f16"]
+    assert shaders(lowered(plain_mean, fp32_ops=("ABS", "MEAN"))) == ["elementwise", "reduce"]
+
+
+def test_float32_mode_has_no_precision_to_choose() -> None:
+    w = ModelWriter()
+    layer_norm(w)
+    program = lower(read_model(w.build()).subgraphs[0], NULL_DEVICE, fp32_ops=("SUB",))
+    assert not any("16" in name or name.startswith("cast") for name in shaders(program))
