@@ -80,18 +80,17 @@ class LoweringContext:
         """How a tensor was written; as the node being lowered would, where nothing has been yet."""
         return self._stored.get(tensor_id) or self.storage(self.graph.tensors[tensor_id])
 
-    def buffer_as_stored(self, tensor_id: int) -> int:
-        """The buffer of a tensor in the storage it was written in."""
-        key = tensor_id, self.stored_as(tensor_id)
-        return self._of_tensor[key] if key in self._of_tensor else self.buffer(tensor_id)
-
-    def buffer(self, tensor_id: int) -> int:
+    def buffer(self, tensor_id: int, storage: Storage | None = None) -> int:
         """The buffer that holds a tensor, in the padded layout; a constant is uploaded packed.
 
         A tensor that a node of the other precision wrote is converted first.
+
+        Args:
+            tensor_id: the tensor.
+            storage: of a tensor that is read; None for that of the node being lowered.
         """
         tensor = self.graph.tensors[tensor_id]
-        storage = self.storage(tensor)
+        storage = storage or self.storage(tensor)
         if (tensor_id, storage) in self._of_tensor:
             return self._of_tensor[tensor_id, storage]
         if tensor.data is not None:
@@ -103,7 +102,8 @@ class LoweringContext:
             words = words_for(tensor.shape, storage)
             data = np.zeros(words, np.uint32) if tensor.is_variable else None
             buffer = self._new(tensor.name, words, kind, data)
-        self.place(tensor_id, buffer)
+        self._of_tensor[tensor_id, storage] = buffer
+        self._stored.setdefault(tensor_id, storage)
         return buffer
 
     def _converted(self, tensor: Tensor, storage: Storage) -> int:

@@ -36,13 +36,7 @@ def bias_buffer(ctx: LoweringContext, node: Node, channels: int, bias_at: int = 
     """The bias padded to whole groups, float32; zeros where there is none."""
     bias = ctx.graph.optional_input(node, bias_at)
     if bias is not None and bias.data is None:
-        if not ctx.half:
-            return ctx.buffer(bias.id)
-        groups = ceil_div(channels, LANES)
-        wide = ctx.temporary(groups * LANES, f"{bias.name}/float32")
-        buffers = [ctx.buffer(bias.id), wide]
-        ctx.dispatch_flat(node, "widen", buffers, invocations=groups, push=(groups,))
-        return wide
+        return ctx.buffer(bias.id, "f32")
     value = np.zeros(channels, np.float32) if bias is None else np.asarray(bias.data)
     name = "zero bias" if bias is None else bias.name
     return ctx.constant(pack(value.reshape(-1), "f32"), name)

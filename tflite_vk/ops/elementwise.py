@@ -106,7 +106,7 @@ class Unary(Operator):
         ctx.compute_flat(
             node,
             "elementwise_of_f16" if is_narrow else "elementwise",
-            [ctx.buffer_as_stored(node.inputs[0])],
+            [ctx.buffer(node.inputs[0], "f16" if is_narrow else None)],
             ctx.buffer(output.id),
             invocations=vectors,
             push=(vectors, vectors_per_row(output.shape)),

@@ -15,6 +15,7 @@ from tflite_vk.ir.graph import Graph, Node
 
 _SUMS = frozenset({"SUM", "MEAN"})
 _SQUARES = frozenset({"SQUARE", "SQUARED_DIFFERENCE", "POW"})
+"""passes/to_elementwise.py makes a SQUARE of x * x."""
 _TAMING = frozenset({"SQRT", "RSQRT", "LOG"})
 """Functions that bring a sum of squares back to the size of what was squared."""
 _RESHAPING = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
@@ -39,14 +40,6 @@ def is_elementwise(node: Node) -> bool:
 def _names(node: Node) -> set[str]:
     """Operators of a node, without the activations that TFLite itself had fused."""
     return {node.op, *(s.op for s in node.steps if s.source is not None)}
-
-
-def _is_square(node: Node) -> bool:
-    if not _names(node).isdisjoint(_SQUARES):
-        return True
-    if node.op == "MUL" and node.inputs[0] == node.inputs[1]:
-        return True
-    return any(s.op == "MUL" and s.operand == node.inputs[0] for s in node.steps[:1])
 
 
 class _Precision:
@@ -74,7 +67,7 @@ class _Precision:
         while square is not None and square.op in _RESHAPING:
             behind.append(square)
             square = self._writer.get(square.inputs[0])
-        if square is None or not _is_square(square):
+        if square is None or _names(square).isdisjoint(_SQUARES):
             return
         for part in (square, *behind):
             self._add(part)

@@ -22,12 +22,24 @@ def elementwise_forms(node: Node, graph: Graph) -> list[Node]:
         return []
     result = graph.output(node).shape
     forms: list[tuple[int, Step]] = []
-    if node.op in BINARY_CODES:
+    if node.op == "MUL" and node.inputs[0] == node.inputs[1]:
+        # One value, and so the producer may take it in.
+        forms.append((node.inputs[0], Step("SQUARE", source=node.index)))
+    elif node.op in BINARY_CODES:
         a, b = node.inputs
         forms.append((a, Step(node.op, b, attributes=node.attributes, source=node.index)))
         if node.op != "PRELU":
             forms.append(
-                (b, Step(node.op, a, operand_first=True, attributes=node.attributes, source=node.index))
+                (
+                    b,
+                    Step(
+                        node.op,
+                        a,
+                        operand_first=True,
+                        attributes=node.attributes,
+                        source=node.index,
+                    ),
+                )
             )
     else:
         forms.append((node.inputs[0], Step(node.op, attributes=node.attributes, source=node.index)))
