@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tflite_vk.dtypes import DType
 from tflite_vk.program import Words
-from tflite_vk.shape import LANES, inner, num_elements, padded_elements, rows, vectors_per_row
+from tflite_vk.shape import LANES, padded_elements, vectors_per_row
 
 Storage = Literal["f32", "f16", "i32", "u32", "i8", "u8", "i16"]
 """How the device keeps elements; names the type in shaders. BOOL is u32, 0 or 1."""
@@ -56,18 +56,42 @@ def words_for(shape: Sequence[int], storage: Storage) -> int:
     return max(4, padded_elements(shape) * element_bytes(storage) // 4)
 
 
+def tensor_view(words: Words, shape: Sequence[int], storage: Storage) -> npt.NDArray[np.generic]:
+    """A tensor in device words as an array of its shape, without the padding lanes; no copy."""
+    flat = words.view(STORAGE_NUMPY[storage])[: padded_elements(shape)]
+    if not shape:
+        return flat[:1].reshape(())
+    return flat.reshape(*shape[:-1], vectors_per_row(shape) * LANES)[..., : shape[-1]]
+
+
+class Saturation:
+    """float32 values made ready for float16 storage, in memory allocated once.
+
+    Values beyond float16's range become 65504, so that they don't turn into infinities; infinities
+    and NaN stay.
+    """
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        """Allocate for one shape."""
+        self._values = np.empty(tuple(shape), np.float32)
+        self._is_infinite = np.empty(tuple(shape), np.bool_)
+
+    def __call__(self, source: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        """The saturated values, good until the next call."""
+        np.clip(source, -FLOAT16_MAX, FLOAT16_MAX, out=self._values)
+        np.isinf(source, out=self._is_infinite)
+        np.copyto(self._values, source, where=self._is_infinite)
+        return self._values
+
+
 def store(words: Words, array: npt.NDArray[np.generic], storage: Storage) -> None:
     """Write a host array into a device buffer's words; padding lanes keep what they held.
 
-    float32 values beyond float16's range saturate at 65504 where storage is f16, so that they
-    don't turn into infinities; infinities and NaN stay.
+    float32 values saturate where storage is f16, see `Saturation`.
     """
-    view = words.view(STORAGE_NUMPY[storage])[: padded_elements(array.shape)]
-    target = view.reshape(rows(array.shape), vectors_per_row(array.shape) * LANES)
-    source = array.reshape(rows(array.shape), inner(array.shape))
-    if storage == "f16" and source.dtype == np.float32:
-        source = np.where(np.isfinite(source), np.clip(source, -FLOAT16_MAX, FLOAT16_MAX), source)
-    target[:, : source.shape[1]] = source
+    if storage == "f16" and array.dtype == np.float32:
+        array = Saturation(array.shape)(array)
+    tensor_view(words, array.shape, storage)[...] = array
 
 
 def pack(array: npt.NDArray[np.generic], storage: Storage) -> Words:
@@ -80,8 +104,4 @@ def pack(array: npt.NDArray[np.generic], storage: Storage) -> Words:
 
 def load(words: Words, out: npt.NDArray[np.generic], storage: Storage) -> None:
     """Read a tensor from device words into a host array of its shape."""
-    if num_elements(out.shape) == 0:
-        return
-    view = words.view(STORAGE_NUMPY[storage])[: padded_elements(out.shape)]
-    source = view.reshape(rows(out.shape), vectors_per_row(out.shape) * LANES)
-    out.reshape(rows(out.shape), inner(out.shape))[...] = source[:, : inner(out.shape)]
+    out[...] = tensor_view(words, out.shape, storage)

@@ -4,18 +4,42 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Tensor
-from tflite_vk.layout import STORAGE_NUMPY, load, store
+from tflite_vk.layout import STORAGE_NUMPY, Saturation, tensor_view
 from tflite_vk.lowering import Lowered, lower
 from tflite_vk.memory import plan_memory
 from tflite_vk.program import Words
 from tflite_vk.runtime.device import Device
+from tflite_vk.shape import num_elements
 
 Array = npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class _Input:
+    """A run-time input and where its values go.
+
+    Attributes:
+        tensor_id: its tensor.
+        buffer: its buffer.
+        view: its values on the device, in the tensor's shape.
+        saturation: what float32 values go through before they become float16.
+    """
+
+    tensor_id: int
+    buffer: int
+    view: Array
+    saturation: Saturation | None
+
+    def fill(self, array: Array) -> None:
+        """Write values for the next run."""
+        self.view[...] = array if self.saturation is None else self.saturation(array)
 
 
 class Session:
@@ -62,9 +86,15 @@ class Session:
         self.executable = device.compile(
             self.lowered.program, self.plan, profiling=profiling, guard_words=guard_words
         )
+        self._runs_dispatches = bool(self.lowered.program.dispatches)
+        self._inputs = [
+            self._make_input(t) for t in dict.fromkeys(graph.inputs) if t in self.lowered.buffer
+        ]
+        self._passed_on = frozenset(graph.inputs)
+        self._outputs = {t: self._make_output(t) for t in dict.fromkeys(graph.outputs)}
 
     def run(self, inputs: Mapping[int, Array], outputs: Mapping[int, Array]) -> None:
-        """Run once.
+        """Run once. Allocates nothing.
 
         Args:
             inputs: array of each run-time graph input by tensor id, in its shape and type.
@@ -74,10 +104,12 @@ class Session:
             DeviceError: the device failed.
         """
         with self._lock:
-            for tensor_id in dict.fromkeys(self.graph.inputs):
-                if tensor_id in self.lowered.buffer:
-                    self._store(tensor_id, inputs[tensor_id])
-            if self.lowered.program.dispatches:
+            if self._inputs:
+                # Asked anew each time: it raises where the device is closed and its memory gone.
+                self.executable.input_words(self._inputs[0].buffer)
+            for port in self._inputs:
+                port.fill(inputs[port.tensor_id])
+            if self._runs_dispatches:
                 self.executable.run()
             for tensor_id, out in outputs.items():
                 self._fetch(tensor_id, out, inputs)
@@ -85,28 +117,37 @@ class Session:
     def _tensor(self, tensor_id: int) -> Tensor:
         return self.lowered.graph.tensors[tensor_id]
 
-    def _store(self, tensor_id: int, array: Array) -> None:
-        storage = self.lowered.storage[tensor_id]
-        words = self.executable.input_words(self.lowered.buffer[tensor_id])
-        store(words, array.reshape(-1) if tensor_id in self.lowered.flat else array, storage)
+    def _make_input(self, tensor_id: int) -> _Input:
+        buffer = self.lowered.buffer[tensor_id]
+        view = self._view(tensor_id, self.executable.input_words(buffer))
+        is_half = self.lowered.storage[tensor_id] == "f16"
+        saturates = is_half and self._tensor(tensor_id).dtype is DType.FLOAT32
+        return _Input(tensor_id, buffer, view, Saturation(view.shape) if saturates else None)
 
-    def _fetch(self, tensor_id: int, out: Array, inputs: Mapping[int, Array]) -> None:
+    def _make_output(self, tensor_id: int) -> Array | None:
+        """What an output is read from; None where there is nothing to read on the device."""
         tensor = self._tensor(tensor_id)
         if tensor.data is not None:
-            out[...] = tensor.data
-            return
-        if tensor_id in inputs and tensor_id in self.graph.inputs:
+            return tensor.data
+        if tensor_id in self._passed_on or not tensor.num_elements:
+            return None
+        return self._view(tensor_id, self._words_of(self.lowered.buffer[tensor_id]))
+
+    def _view(self, tensor_id: int, words: Words) -> Array:
+        """An input or output in its buffer, in the tensor's shape."""
+        shape, storage = self._tensor(tensor_id).shape, self.lowered.storage[tensor_id]
+        if tensor_id not in self.lowered.flat:
+            return tensor_view(words, shape, storage)
+        flat = words.view(STORAGE_NUMPY[storage])
+        return flat[: num_elements(shape)].reshape(shape)
+
+    def _fetch(self, tensor_id: int, out: Array, inputs: Mapping[int, Array]) -> None:
+        if tensor_id in self._passed_on and tensor_id in inputs:
             out[...] = inputs[tensor_id]
             return
-        if tensor.num_elements == 0:
-            return
-        storage = self.lowered.storage[tensor_id]
-        words = self._words_of(self.lowered.buffer[tensor_id])
-        if tensor_id not in self.lowered.flat:
-            load(words, out, storage)
-        else:
-            view = words.view(STORAGE_NUMPY[storage])[: out.size]
-            out[...] = view.reshape(out.shape)
+        source = self._outputs[tensor_id]
+        if source is not None:
+            out[...] = source
 
     def _words_of(self, buffer: int) -> Words:
         """Content of a buffer after a run; an output may live in an input's or a constant's."""
@@ -130,3 +171,5 @@ class Session:
         """Free device memory. Later runs raise DeviceError."""
         with self._lock:
             self.executable.close()
+            self._inputs, self._outputs = [], {}  # views keep memory alive
+            self._runs_dispatches = True  # so that a later run learns that it is closed
