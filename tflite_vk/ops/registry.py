@@ -7,6 +7,8 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 
+import numpy as np
+
 import tflite_vk.ops
 from tflite_vk.device_info import DeviceLimits
 from tflite_vk.dtypes import DType
@@ -92,12 +94,12 @@ def _check_tensor(
         return f"{role} has a shape known only while running"
     if tensor.rank > MAX_RANK:
         return f"{role} has rank {tensor.rank} (supported: up to {MAX_RANK})"
-    if tensor.is_const:
-        return None
-    if tensor.dtype not in operator.dtypes:
+    if not tensor.is_const and tensor.dtype not in operator.dtypes:
         names = ", ".join(sorted(t.name for t in operator.dtypes))
         return f"{role} is {tensor.dtype.name} (supported: {names})"
-    storage = storage_of(tensor.dtype)
+    # A constant may lie on the device in another order, never in fewer words.
+    is_half = tensor.data is not None and tensor.data.dtype == np.float16
+    storage = storage_of(tensor.dtype, half=is_half)
     if storage is not None:
         num_bytes = 4 * words_for(tensor.shape, storage)
         if num_bytes > limits.max_storage_buffer_bytes:
