@@ -11,7 +11,7 @@ from tflite_vk.ir.graph import Graph
 from tflite_vk.layout import Storage
 from tflite_vk.ops import registry
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.precision import fp32_outputs
+from tflite_vk.ops.precision import fp32_outputs, nodes_named
 from tflite_vk.ops.repack import is_better_flat, pack_output, unpack_input
 from tflite_vk.passes.fold_constants import fold_constants
 from tflite_vk.passes.manager import run_passes
@@ -53,7 +53,7 @@ def lower(
         device: the device the program is for.
         half: keep run-time float tensors as float16.
         fusion: fuse elementwise operators.
-        fp32_ops: operators that run in float32 all the same.
+        fp32_ops: operators that run in float32 all the same, by TFLite's names.
 
     Raises:
         UnsupportedOpError: a node the registry declines; partitioning should have left it out.
@@ -62,9 +62,10 @@ def lower(
     for node in graph.nodes:
         if (reason := registry.unsupported_reason(node, graph, device.limits)) is not None:
             raise UnsupportedOpError(f"{node.op} #{node.index}: {reason}")
+    wanted = nodes_named(graph, fp32_ops)
     graph = run_passes(graph, registry.ends_in_epilogue, fusion=fusion)
     ctx = LoweringContext(graph, device)
-    full = fp32_outputs(graph, fp32_ops) if half else frozenset()
+    full = fp32_outputs(graph, wanted) if half else frozenset()
     buffers: dict[int, int] = {}
     storage: dict[int, Storage] = {}
     flat: set[int] = set()

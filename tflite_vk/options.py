@@ -31,6 +31,8 @@ class DelegateOptions:
         dispatcher: what runs the shaders; "auto" takes Kompute where it is installed.
         precision: element type of floating activations and weights on the device; sums are
             kept in fp32 either way.
+        fp32_ops: operators that keep fp32 in "fp16", and all that is fused with them, by TFLite's
+            name; sums of squares always do.
         max_delegated_partitions: how many partitions may go to the device, the largest ones
             first; 0 for no limit.
         min_nodes_per_partition: smaller partitions stay on the CPU.
@@ -49,6 +51,7 @@ class DelegateOptions:
     device: int | str | None = None
     dispatcher: Dispatcher = "auto"
     precision: Precision = "fp32"
+    fp32_ops: tuple[str, ...] = ()
     max_delegated_partitions: int = 0
     min_nodes_per_partition: int = 1
     excluded_ops: tuple[str, ...] = ()
@@ -69,6 +72,7 @@ class DelegateOptions:
             _check_choice(DISPATCHER_VARIABLE, from_environment, get_args(Dispatcher))
             self._set("dispatcher", from_environment)
         _check_choice("precision", self.precision, get_args(Precision))
+        self._set("fp32_ops", _check_names("fp32_ops", self.fp32_ops))
         _check_choice("tuning", self.tuning, get_args(Tuning))
         _check_integer("max_delegated_partitions", self.max_delegated_partitions, least=0)
         _check_integer("min_nodes_per_partition", self.min_nodes_per_partition, least=1)
@@ -313,6 +317,7 @@ _OWN_NAMES: Mapping[str, Callable[[str, str], object]] = {
     "device": _device_of_text,
     "dispatcher": _own_text,
     "precision": _own_text,
+    "fp32_ops": _own_names,
     "min_nodes_per_partition": _own_integer,
     "excluded_ops": _own_names,
     "excluded_nodes": _own_indices,

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_vk.dtypes import DType
+from tflite_vk.fp16 import OutputWatch, check_conversions
 from tflite_vk.ir.graph import Graph, Tensor
 from tflite_vk.layout import STORAGE_NUMPY, Saturation, tensor_view
 from tflite_vk.lowering import Lowered, lower
@@ -75,8 +76,12 @@ class Session:
 
         Raises:
             UnsupportedOpError: a node that partitioning should have left out.
-            DeviceError: the device has no memory left, or refuses a pipeline.
+            DeviceError: the device has no memory left, refuses a pipeline, or converts float16
+                wrongly and precision is "fp16".
         """
+        if precision == "fp16":
+            check_conversions(device)
+        self._watch = OutputWatch(graph) if precision == "fp16" else None
         self.graph = graph
         self.lowered: Lowered = lower(
             graph, device.info, half=precision == "fp16", fusion=fusion, fp32_ops=fp32_ops
@@ -113,6 +118,8 @@ class Session:
                 self.executable.run()
             for tensor_id, out in outputs.items():
                 self._fetch(tensor_id, out, inputs)
+            if self._watch is not None:
+                self._watch.look(inputs, outputs)
 
     def _tensor(self, tensor_id: int) -> Tensor:
         return self.lowered.graph.tensors[tensor_id]

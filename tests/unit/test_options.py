@@ -158,6 +158,7 @@ def test_own_names_as_text():
             "device": "0",
             "dispatcher": "vulkan",
             "min_nodes_per_partition": "2",
+            "fp32_ops": "SOFTMAX",
             "excluded_ops": "ADD, CONV_2D",
             "excluded_nodes": "1,2",
             "profiling": True,
@@ -166,6 +167,7 @@ def test_own_names_as_text():
     )
     assert (o.device, o.dispatcher, o.min_nodes_per_partition) == (0, "vulkan", 2)
     assert (o.excluded_ops, o.excluded_nodes) == (("ADD", "CONV_2D"), (1, 2))
+    assert o.fp32_ops == ("SOFTMAX",)
     assert (o.profiling, o.fusion) == (True, False)
     assert DelegateOptions.from_tflite({"device": "llvm"}).device == "llvm"
 

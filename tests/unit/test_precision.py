@@ -121,6 +121,15 @@ def test_operators_by_name(fusion: bool) -> None:
     assert shaders(lowered(plain_mean, fp32_ops=("ABS", "MEAN"))) == ["elementwise", "reduce"]
 
 
+def test_a_named_product_of_one_value_is_found() -> None:
+    """The passes make a SQUARE of it."""
+    def build(w: ModelWriter) -> None:
+        x = w.input(SHAPE)
+        w.output(w.op("MUL", [x, x], [SHAPE]))
+
+    assert shaders(lowered(build, fp32_ops=("mul",))) == ["elementwise"]
+
+
 def test_float32_mode_has_no_precision_to_choose() -> None:
     w = ModelWriter()
     layer_norm(w)

@@ -118,7 +118,13 @@ def _indices(graph: Graph) -> tuple[int, ...]:
 
 
 def _lower(graph: Graph, options: DelegateOptions, device: DeviceInfo) -> Lowered:
-    return lower(graph, device, half=options.precision == "fp16", fusion=options.fusion)
+    return lower(
+        graph,
+        device,
+        half=options.precision == "fp16",
+        fp32_ops=options.fp32_ops,
+        fusion=options.fusion,
+    )
 
 
 def _decide_subgraph(

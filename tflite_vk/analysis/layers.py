@@ -186,7 +186,13 @@ def _run(
             for t in graph.inputs
             if not graph.tensors[t].is_const
         }
-    session = Session(graph, device, precision=options.precision, fusion=options.fusion)
+    session = Session(
+        graph,
+        device,
+        precision=options.precision,
+        fp32_ops=options.fp32_ops,
+        fusion=options.fusion,
+    )
     try:
         wanted = [t for t in dict.fromkeys(graph.outputs) if not graph.tensors[t].is_variable]
         outputs = session.allocate_outputs(wanted)

@@ -251,6 +251,7 @@ def _times(
         partition.graph,
         device,
         precision=options.precision,
+        fp32_ops=options.fp32_ops,
         fusion=options.fusion,
         profiling=True,
     )

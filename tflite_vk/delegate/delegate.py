@@ -190,9 +190,10 @@ class _Core:
 
     def _say_what_excludes_nothing(self, report: SupportReport) -> None:
         ops = {n.op for n in report.nodes}
-        for name in self._options.excluded_ops:
-            if name not in ops and name.upper() not in ops:
-                logger.warning("excluded_ops names %s, which the model does not have", name)
+        for option in ("excluded_ops", "fp32_ops"):
+            for name in getattr(self._options, option):
+                if name not in ops and name.upper() not in ops:
+                    logger.warning("%s names %s, which the model does not have", option, name)
         indices = {n.index for n in report.nodes}
         for node in self._options.excluded_nodes:
             if node not in indices:
@@ -236,6 +237,7 @@ class VulkanDelegate(GraphDelegate):
                 graph,
                 device,
                 precision=chosen.precision,
+                fp32_ops=chosen.fp32_ops,
                 fusion=chosen.fusion,
                 profiling=chosen.profiling,
             )
@@ -253,8 +255,8 @@ def load_delegate(options: Mapping[str, object] | None = None) -> VulkanDelegate
         options: is_precision_loss_allowed, inference_preference, inference_priority1 to 3,
             experimental_flags, max_delegated_partitions, serialization_dir, model_token with
             TFLite's meaning (see `DelegateOptions.from_tflite`); also device, dispatcher,
-            precision, min_nodes_per_partition, excluded_ops and excluded_nodes (both with
-            commas), cache_dir, profiling, tuning and fusion.
+            precision, min_nodes_per_partition, fp32_ops, excluded_ops and excluded_nodes (these
+            with commas), cache_dir, profiling, tuning and fusion.
 
     Raises:
         OptionError: an unknown name, or a value that means nothing.

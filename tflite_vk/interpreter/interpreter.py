@@ -93,6 +93,7 @@ class Interpreter:
                 graph,
                 self._device,
                 precision=self._options.precision,
+                fp32_ops=self._options.fp32_ops,
                 fusion=self._options.fusion,
                 profiling=self._options.profiling,
             )

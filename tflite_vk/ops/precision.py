@@ -21,15 +21,20 @@ _TAMING = frozenset({"SQRT", "RSQRT", "LOG"})
 _RESHAPING = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
 
 
-def fp32_outputs(graph: Graph, fp32_ops: Collection[str] = ()) -> frozenset[int]:
+def fp32_outputs(graph: Graph, wanted: Collection[int] = ()) -> frozenset[int]:
     """First outputs of the nodes that run in float32.
 
     Args:
         graph: after all passes.
-        fp32_ops: TFLite names of operators that the user wants there, fused ones too: the whole
-            fused node then is.
+        wanted: TFLite indices of nodes that the user wants there; what they are fused with goes along.
     """
-    return frozenset(_Precision(graph, frozenset(fp32_ops)).found)
+    return frozenset(_Precision(graph, frozenset(wanted)).found)
+
+
+def nodes_named(graph: Graph, ops: Collection[str]) -> frozenset[int]:
+    """TFLite indices of a graph's nodes by operator, TFLite's names in any case."""
+    names = {*ops, *(op.upper() for op in ops)}
+    return frozenset(node.index for node in graph.nodes if node.op in names)
 
 
 def is_elementwise(node: Node) -> bool:
@@ -38,12 +43,12 @@ def is_elementwise(node: Node) -> bool:
 
 
 def _names(node: Node) -> set[str]:
-    """Operators of a node, without the activations that TFLite itself had fused."""
-    return {node.op, *(s.op for s in node.steps if s.source is not None)}
+    """Operators of a node, fused ones too."""
+    return {node.op, *(s.op for s in node.steps)}
 
 
 class _Precision:
-    def __init__(self, graph: Graph, fp32_ops: frozenset[str]) -> None:
+    def __init__(self, graph: Graph, wanted: frozenset[int]) -> None:
         self.graph = graph
         self.found: set[int] = set()
         self._writer = {t: node for node in graph.nodes for t in node.outputs}
@@ -52,7 +57,7 @@ class _Precision:
             for tensor in set(node.reads):
                 self._readers[tensor].append(node)
         for node in graph.nodes:
-            if not fp32_ops.isdisjoint(_names(node)):
+            if not wanted.isdisjoint(node.origins):
                 self._add(node)
             if node.op in _SUMS:
                 self._add_sum_of_squares(node)
