@@ -10,7 +10,7 @@
 //
 // SUBGROUP, set by -D: the eight invocations of a subgroup lie along x and read the same inputs, so
 // each loads every eighth pixel's and they pass them on. A software driver loads lane by lane, which is
-// most of its time; a GPU needs none of it.
+// most of its time; a GPU needs none of it. RAW: channels.glsl.
 
 #define CHANNELS_BINDING 2
 #include "dispatch.glsl"
@@ -30,7 +30,7 @@ layout(constant_id = 9) const uint AS_DOUBLE = 0u;
 
 TENSOR_IN(0, i8, x);
 TENSOR_IN(1, u32, weights);
-TENSOR_OUT(3, i8, y);
+TENSOR_OUT(3, RESULT, y);
 
 layout(push_constant) uniform Push {
     uint num_pixels;        // batch * output height * output width
@@ -83,12 +83,13 @@ uint input_word(const uint own[OWN], uint i) { return own[i]; }
 
 ivec4 sums[TILE_P * TILE_C];
 int inputs[TILE_P];  // sum of the inputs of each pixel
+uint zeros[OWN];     // what taps outside each pixel's image read
 
 void multiply(uint tap, uint channel, const uint positions[OWN], const bool is_inside[OWN], uint group) {
     uint own[OWN];
     [[unroll]] for (uint i = 0u; i < OWN; ++i) {
         uint v = x.data[positions[i] + channel] ^ p.flip_in;
-        own[i] = IS_POINTWISE != 0u || is_inside[i] ? v : p.input_zero;
+        own[i] = IS_POINTWISE != 0u || is_inside[i] ? v : zeros[i];
     }
     uvec4 w[TILE_C];
     [[unroll]] for (uint j = 0u; j < TILE_C; ++j) {
@@ -134,6 +135,7 @@ void main() {
             tops[i] = int((row - image * p.output_height) * p.stride_h) - p.pad_top;
             lefts[i] = int((pixel - row * p.output_width) * p.stride_w) - p.pad_left;
             images[i] = image * p.input_height;
+            zeros[i] = input_zero(p.input_zero, image);
         }
     }
     for (uint ky = 0u; ky < p.kernel_height; ++ky) {

@@ -11,7 +11,7 @@ const uint AS_DOUBLE = 0u;
 
 TENSOR_IN(0, i8, x);
 TENSOR_IN(1, i8, weights);
-TENSOR_OUT(3, i8, y);
+TENSOR_OUT(3, RESULT, y);
 
 layout(push_constant) uniform Push {
     uint num_groups;       // groups of four lanes in the output
@@ -38,7 +38,7 @@ layout(push_constant) uniform Push {
 } p;
 
 int lane_of(uint at, uint lane) {
-    return bitfieldExtract(int(x.data[at] ^ p.flip_in), int(lane << 3), 8) - p.input_zero;
+    return bitfieldExtract(int(x.data[at] ^ p.flip_in), int(lane << 3), 8);
 }
 
 void main() {
@@ -54,6 +54,7 @@ void main() {
     uvec4 channel = min((group * 4u + uvec4(0u, 1u, 2u, 3u)) / p.multiplier, uvec4(p.input_channels - 1u));
     uvec4 input_group = channel >> 2u;
     uvec4 lane = channel & 3u;
+    int zero = input_zero(p.input_zero, image);
 
     ivec4 sum = channel_bias(group);
     for (uint ky = 0u; ky < p.kernel_height; ++ky) {
@@ -68,7 +69,7 @@ void main() {
                 lane_of(base + input_group.y, lane.y),
                 lane_of(base + input_group.z, lane.z),
                 lane_of(base + input_group.w, lane.w));
-            sum += v * (LOAD(i8, weights, (ky * p.kernel_width + kx) * p.output_groups + group) - p.weight_zero);
+            sum += (v - zero) * (LOAD(i8, weights, (ky * p.kernel_width + kx) * p.output_groups + group) - p.weight_zero);
         }
     }
     y.data[at] = requantize(sum, group, p.output_zero, p.lowest, p.highest, p.flip_out);

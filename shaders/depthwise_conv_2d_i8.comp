@@ -19,7 +19,7 @@ const uint AS_DOUBLE = 0u;
 
 TENSOR_IN(0, i8, x);
 TENSOR_IN(1, i8, weights);
-TENSOR_OUT(3, i8, y);
+TENSOR_OUT(3, RESULT, y);
 
 layout(push_constant) uniform Push {
     uint num_tiles;       // batch * output height * tiles per row
@@ -51,6 +51,7 @@ void main() {
     uint image = row / p.output_height;
     int top = int((row - image * p.output_height) * p.stride_h) - p.pad_top;
     int left = int(first * STRIDE_W) - p.pad_left;
+    int zero = input_zero(p.input_zero, image);
 
     ivec4 sums[TILE_P];
     ivec4 b = channel_bias(group);
@@ -65,7 +66,7 @@ void main() {
             int column = left + int(i);
             bool is_inside = column >= 0 && column < int(p.input_width);
             uint word = x.data[(base + uint(is_inside ? column : 0)) * p.groups + group];
-            span[i] = is_inside ? unpack_i8(word ^ p.flip_in) - p.input_zero : ivec4(0);
+            span[i] = is_inside ? unpack_i8(word ^ p.flip_in) - zero : ivec4(0);
         }
         [[unroll]] for (uint kx = 0u; kx < KERNEL_W; ++kx) {
             ivec4 w = LOAD(i8, weights, (ky * KERNEL_W + kx) * p.groups + group) - p.weight_zero;

@@ -18,7 +18,7 @@ layout(constant_id = 5) const uint AS_DOUBLE = 1u;
 
 TENSOR_IN(0, i8, x);
 TENSOR_IN(1, u32, weights);
-TENSOR_OUT(3, i8, y);
+TENSOR_OUT(3, RESULT, y);
 
 layout(push_constant) uniform Push {
     uint output_groups;

@@ -7,6 +7,9 @@
 
 // CHANNELS_BINDING: where the buffer is bound. AS_DOUBLE, a constant of the kernel: scales are doubles,
 // as in TFLite's FULLY_CONNECTED; otherwise multipliers and shifts.
+//
+// RAW, set by -D: activations were quantized while running. The sums are written as they are
+// (hybrid_scale goes on), and the buffer holds what hybrid_quantize found for each image.
 layout(set = 0, binding = CHANNELS_BINDING, std430) readonly buffer channels_block { ivec4 data[]; } channels;
 
 #define CHANNELS_PUSH \
@@ -15,7 +18,17 @@ layout(set = 0, binding = CHANNELS_BINDING, std430) readonly buffer channels_blo
     int highest;      \
     uint flip_out
 
+#ifdef RAW
+#define RESULT i32
+ivec4 channel_bias(uint group) { return ivec4(0); }
+int input_zero(int constant, uint image) { return channels.data[image].y; }
+uint input_zero(uint constant, uint image) { return uint(channels.data[image].z); }
+ivec4 requantize(ivec4 sum, uint group, int output_zero, int lowest, int highest, uint flip_out) { return sum; }
+#else
+#define RESULT i8
 ivec4 channel_bias(uint group) { return channels.data[group * 4u]; }
+int input_zero(int constant, uint image) { return constant; }
+uint input_zero(uint constant, uint image) { return constant; }
 
 // The output word of four sums that hold the bias already.
 uint requantize(ivec4 sum, uint group, int output_zero, int lowest, int highest, uint flip_out) {
@@ -26,5 +39,6 @@ uint requantize(ivec4 sum, uint group, int output_zero, int lowest, int highest,
         : multiply_by_quantized(sum, multiplier, shift);
     return pack_i8(clamp(scaled + output_zero, lowest, highest)) ^ flip_out;
 }
+#endif
 
 #endif

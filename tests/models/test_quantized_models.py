@@ -11,6 +11,7 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from PIL import Image
 
 from tests.support.models import ROOT, model_path
+from tests.support.oracle import reference
 from tflite_vk.frontend.flatbuffer import read_model
 from tflite_vk.ir.graph import Graph
 from tflite_vk.ops.registry import unsupported_reason
@@ -96,3 +97,28 @@ def test_every_value_is_the_reference_kernels(name: str, device: Device) -> None
                 assert differ == 0, f"{label}: {differ} of {right.size} values of tensor {tensor}"
     finally:
         session.close()
+
+
+HYBRID_MODEL = ("dtln_model_quant_1", 43)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_float_activations_with_int8_filters(seed: int, device: Device) -> None:
+    """Its filters' sums are exact; its logistics and its states are float32."""
+    name, nodes = HYBRID_MODEL
+    data = model_path(name).read_bytes()
+    graph = fold_constants(read_model(data).subgraphs[0])
+    assert len(graph.nodes) == nodes
+    reasons = [unsupported_reason(n, graph, device.info.limits) for n in graph.nodes]
+    assert [r for r in reasons if r is not None] == []
+    rng = np.random.default_rng(seed)
+    values = {t: rng.normal(size=graph.tensors[t].shape).astype(np.float32) for t in graph.inputs}
+    session = Session(graph, device)
+    try:
+        got = session.allocate_outputs(graph.outputs)
+        session.run(values, got)
+    finally:
+        session.close()
+    want = reference(data, [values[t] for t in graph.inputs])
+    for tensor, right in zip(graph.outputs, want, strict=True):
+        np.testing.assert_allclose(got[tensor], right, rtol=0, atol=1e-6 * np.abs(right).max())

@@ -34,6 +34,7 @@ _SHADER = """#version 450
 #include "dispatch.glsl"
 #include "dot4.glsl"
 #include "fixed_point.glsl"
+#include "hybrid.glsl"
 layout(constant_id = 3) const uint WHAT = 0u;
 TENSOR_IN(0, i32, a);
 TENSOR_IN(1, i32, b);
@@ -51,6 +52,13 @@ void main() {
     if (WHAT == 3u) for (int k = 0; k < 4; ++k) r[k] = dot4(uint(a.data[i][k]), uint(b.data[i][k]));
     if (WHAT == 4u) for (int k = 0; k < 4; ++k) r[k] = one_over_one_plus(a.data[i][k]);
     if (WHAT == 5u) for (int k = 0; k < 4; ++k) r[k] = fixed_multiply(a.data[i][k], b.data[i][k]);
+    for (int k = 0; k < 4; ++k) {
+        float u = intBitsToFloat(a.data[i][k]);
+        float v = intBitsToFloat(b.data[i][k]);
+        if (WHAT == 6u) r[k] = floatBitsToInt(divide_by(u, uint(c.data[i][k])));
+        if (WHAT == 7u) r[k] = floatBitsToInt(divide_whole(uint(c.data[i][k]), u));
+        if (WHAT == 8u) r[k] = zero_point_of(u, v);
+    }
     y.data[i] = r;
 }
 """
@@ -219,3 +227,59 @@ def test_fixed_multiply(device: Device) -> None:
     pairs += list(zip(xs, reversed(xs), strict=True))
     got = run(device, 5, [a for a, _ in pairs], [b for _, b in pairs])
     assert got == [to_int32(fixed_point.multiply(a, b)) for a, b in pairs]
+
+
+def floats(count: int) -> list[float]:
+    """Positive float32 values of every ordinary size."""
+    values = 10.0 ** RNG.uniform(-30, 30, count)
+    whole = RNG.integers(1, 1 << 24, count).astype(np.float64)
+    odd = [1.0, np.nextafter(np.float32(1), 0), np.nextafter(np.float32(1), 2), 255.0, 127.0, 1 / 3]
+    return [float(np.float32(v)) for v in (*values, *whole, *odd)]
+
+
+def bits(values: list[float]) -> list[int]:
+    """float32 values as int32."""
+    words: list[int] = np.asarray(values, np.float32).view(np.int32).tolist()
+    return words
+
+
+@pytest.mark.parametrize("divisor", [127, 255])
+def test_divide_by(device: Device, divisor: int) -> None:
+    values = floats(3000)
+    got = run(device, 6, bits(values), [0], [divisor] * len(values))
+    assert got == bits([float(np.float32(v) / np.float32(divisor)) for v in values])
+
+
+@pytest.mark.parametrize("dividend", [1, 127])
+def test_divide_whole(device: Device, dividend: int) -> None:
+    values = floats(3000)
+    got = run(device, 7, bits(values), [0], [dividend] * len(values))
+    assert got == bits([float(np.float32(dividend) / np.float32(v)) for v in values])
+
+
+def zero_point(below: float, above: float) -> int:
+    """What TFLite computes in double.
+
+    Source: PortableAsymmetricQuantizeFloats of
+    tflite/kernels/internal/reference/portable_tensor_utils.cc.
+    """
+    scale = (above + below) / 255.0
+    from_min, from_max = -128 + below / scale, 127 - above / scale
+    is_min = 128 + below / scale < 127 + above / scale
+    z = max(-128.0, min(127.0, from_min if is_min else from_max))
+    return int(math.copysign(math.floor(abs(z) + 0.5), z))
+
+
+def test_zero_point_of(device: Device) -> None:
+    pairs = [(0.0, 3.0), (3.0, 0.0), (1.0, 1e30), (1e30, 1.0)]
+    values = floats(1500)
+    pairs += list(zip(values, reversed(values), strict=True))
+    near = RNG.uniform(0.5, 1.5, (3000, 2)).astype(np.float32)
+    pairs += [(float(a), float(b)) for a, b in near]
+    # Ranges about 0, and every other range whose zero point is a tie.
+    pairs += [(v, v) for v in values] + [(float(a), float(a)) for a, _ in near]
+    for k in range(255):
+        unit = float(RNG.integers(1, 1 << 14)) * 2.0 ** int(RNG.integers(-16, 4))
+        pairs.append((unit * (2 * k + 1), unit * (509 - 2 * k)))
+    got = run(device, 8, bits([a for a, _ in pairs]), bits([b for _, b in pairs]))
+    assert got == [zero_point(a, b) for a, b in pairs]

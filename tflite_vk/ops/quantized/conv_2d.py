@@ -55,29 +55,8 @@ class QuantizedConv2D(Conv2D):
         a = node.attributes
         assert isinstance(a, Conv2DAttributes)
         source, weights = ctx.graph.input(node, 0), ctx.graph.input(node, 1)
-        n, oh, ow, oc = ctx.graph.output(node).shape
-        _, h, w, c = source.shape
-        _, kh, kw, ic = weights.shape
-        values, zero = filter_values(weights).reshape(oc, kh * kw, ic), filter_zero(weights)
-        groups = c // ic
-        if groups > 1 and (ic % LANES or (oc // groups) % LANES):
-            values, groups = ungroup(values, groups, zero), 1
-        product = Product(
-            num_pixels=n * oh * ow,
-            output_channels=oc,
-            input_channels=values.shape[2],
-            input_stride=ceil_div(c, LANES),
-            output_size=(oh, ow),
-            input_size=(h, w),
-            kernel=(kh, kw),
-            stride=(a.stride_h, a.stride_w),
-            dilation=(a.dilation_h_factor, a.dilation_w_factor),
-            pad=(
-                Window(kh, a.stride_h, a.dilation_h_factor).pad_before(h, oh),
-                Window(kw, a.stride_w, a.dilation_w_factor).pad_before(w, ow),
-            ),
-            num_groups=groups,
-        )
+        zero = filter_zero(weights)
+        product, values = integer_product(ctx.graph, node, filter_values(weights), zero)
         lower_product(
             ctx,
             node,
@@ -85,10 +64,47 @@ class QuantizedConv2D(Conv2D):
             ctx.buffer(source.id),
             values,
             zero,
-            bias_values(ctx.graph, node, oc),
+            bias_values(ctx.graph, node, product.output_channels),
             output_scales(ctx.graph, node),
             a.fused_activation_function,
         )
+
+
+def integer_product(graph: Graph, node: Node, values: Ints, zero: int) -> tuple[Product, Ints]:
+    """The product that a convolution of integers is, and its filter [output, taps, input].
+
+    Args:
+        graph: the graph.
+        node: CONV_2D.
+        values: its filter in its own shape.
+        zero: the filter's zero point.
+    """
+    a = node.attributes
+    assert isinstance(a, Conv2DAttributes)
+    n, oh, ow, oc = graph.output(node).shape
+    _, h, w, c = graph.input(node, 0).shape
+    _, kh, kw, ic = values.shape
+    values = values.reshape(oc, kh * kw, ic)
+    groups = c // ic
+    if groups > 1 and (ic % LANES or (oc // groups) % LANES):
+        values, groups = ungroup(values, groups, zero), 1
+    product = Product(
+        num_pixels=n * oh * ow,
+        output_channels=oc,
+        input_channels=values.shape[2],
+        input_stride=ceil_div(c, LANES),
+        output_size=(oh, ow),
+        input_size=(h, w),
+        kernel=(kh, kw),
+        stride=(a.stride_h, a.stride_w),
+        dilation=(a.dilation_h_factor, a.dilation_w_factor),
+        pad=(
+            Window(kh, a.stride_h, a.dilation_h_factor).pad_before(h, oh),
+            Window(kw, a.stride_w, a.dilation_w_factor).pad_before(w, ow),
+        ),
+        num_groups=groups,
+    )
+    return product, values
 
 
 def ungroup(values: Ints, groups: int, zero: int) -> Ints:

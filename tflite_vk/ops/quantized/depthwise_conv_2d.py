@@ -18,6 +18,7 @@ from tflite_vk.ops.launch import shrink_local
 from tflite_vk.ops.quantization import EIGHT_BIT, affine, check_activation
 from tflite_vk.ops.quantized.product import channels_buffer, output_push
 from tflite_vk.ops.quantized.weights import (
+    Ints,
     bias_values,
     check_operands,
     filter_values,
@@ -27,7 +28,7 @@ from tflite_vk.ops.quantized.weights import (
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.window import Window, check_window
 from tflite_vk.program import int_word
-from tflite_vk.shape import LANES, ceil_div, num_vectors
+from tflite_vk.shape import LANES, ceil_div
 
 _MAX_UNROLLED_SPAN = 24
 """Input registers of the row kernel; a wider span would spill, so it runs the general one."""
@@ -66,64 +67,97 @@ class QuantizedDepthwiseConv2D(DepthwiseConv2D):
         a = node.attributes
         assert isinstance(a, DepthwiseConv2DAttributes)
         source, weights = ctx.graph.input(node, 0), ctx.graph.input(node, 1)
-        output = ctx.graph.output(node)
-        n, oh, ow, oc = output.shape
-        _, h, w, c = source.shape
-        kh, kw = weights.shape[1:3]
+        channels = weights.shape[3]
         q = affine(source)
-        sizes = (oh, ow, h, w, kh)
-        pad = (
-            int_word(Window(kh, a.stride_h, a.dilation_h_factor).pad_before(h, oh)),
-            int_word(Window(kw, a.stride_w, a.dilation_w_factor).pad_before(w, ow)),
-        )
-        zeros = (q.flip, int_word(q.zero_point), int_word(filter_zero(weights)))
-        values = filter_values(weights).astype(np.int8)
-        bindings = [
-            ctx.buffer(source.id),
-            ctx.constant(pack(values, "i8"), weights.name),
-            channels_buffer(
-                ctx,
-                node,
-                bias_values(ctx.graph, node, oc),
-                output_scales(ctx.graph, node),
-                as_double=False,
-            ),
-            ctx.buffer(output.id),
-        ]
-        tail = output_push(ctx, node, a.fused_activation_function)
-        flops = 2 * output.num_elements * kh * kw
-        tile = _tile(ctx.device)
-        span = (tile - 1) * a.stride_w + (kw - 1) * a.dilation_w_factor + 1
-        if oc == c and span <= _MAX_UNROLLED_SPAN:
-            groups = ceil_div(c, LANES)
-            per_row = ceil_div(ow, tile)
-            tiles = n * oh * per_row
-            x, y = shrink_local(min(8 if ctx.device.is_software else 32, groups), 8, ctx.limits)
-            rows = ceil_div(tiles, y)
-            z = ceil_div(rows, ctx.limits.max_workgroup_count[1])
-            ctx.dispatch(
-                node,
-                "depthwise_conv_2d_i8",
-                bindings,
-                groups=(ceil_div(groups, x), ceil_div(rows, z), z),
-                spec=(x, y, 1, tile, kw, a.stride_w, a.dilation_w_factor),
-                push=(
-                    *(tiles, per_row, groups),
-                    *(*sizes, a.stride_h, a.dilation_h_factor),
-                    *(*pad, *zeros, *tail),
-                ),
-                flops=flops,
-            )
-            return
-        ctx.dispatch_flat(
+        lower_depthwise(
+            ctx,
             node,
-            "depthwise_conv_2d_general_i8",
-            bindings,
-            invocations=num_vectors(output.shape),
+            "",
+            (
+                ctx.buffer(source.id),
+                channels_buffer(
+                    ctx,
+                    node,
+                    bias_values(ctx.graph, node, channels),
+                    output_scales(ctx.graph, node),
+                    as_double=False,
+                ),
+                ctx.buffer(node.outputs[0]),
+            ),
+            filter_values(weights),
             push=(
-                *(num_vectors(output.shape), ceil_div(oc, LANES), ceil_div(c, LANES), c, oc // c),
-                *(*sizes, kw, a.stride_h, a.stride_w, a.dilation_h_factor, a.dilation_w_factor),
-                *(*pad, *zeros, *tail),
+                *(q.flip, int_word(q.zero_point), int_word(filter_zero(weights))),
+                *output_push(ctx, node, a.fused_activation_function),
+            ),
+        )
+
+
+def lower_depthwise(
+    ctx: LoweringContext,
+    node: Node,
+    suffix: str,
+    buffers: tuple[int, int, int],
+    values: Ints,
+    *,
+    push: tuple[int, ...],
+) -> None:
+    """Add the dispatch of a depthwise convolution.
+
+    Args:
+        ctx: the program being made.
+        node: DEPTHWISE_CONV_2D.
+        suffix: of the shaders' build.
+        buffers: input, what binding 2 reads, output.
+        values: filter as int8, in its own shape.
+        push: the last push words.
+    """
+    a = node.attributes
+    assert isinstance(a, DepthwiseConv2DAttributes)
+    n, oh, ow, oc = ctx.graph.output(node).shape
+    _, h, w, c = ctx.graph.input(node, 0).shape
+    kh, kw = values.shape[1:3]
+    sizes = (oh, ow, h, w, kh)
+    pad = (
+        int_word(Window(kh, a.stride_h, a.dilation_h_factor).pad_before(h, oh)),
+        int_word(Window(kw, a.stride_w, a.dilation_w_factor).pad_before(w, ow)),
+    )
+    source, channels, output = buffers
+    weights = ctx.constant(pack(values.astype(np.int8), "i8"), ctx.graph.input(node, 1).name)
+    bindings = [source, weights, channels, output]
+    flops = 2 * n * oh * ow * oc * kh * kw
+    tile = _tile(ctx.device)
+    span = (tile - 1) * a.stride_w + (kw - 1) * a.dilation_w_factor + 1
+    if oc == c and span <= _MAX_UNROLLED_SPAN:
+        groups = ceil_div(c, LANES)
+        per_row = ceil_div(ow, tile)
+        tiles = n * oh * per_row
+        x, y = shrink_local(min(8 if ctx.device.is_software else 32, groups), 8, ctx.limits)
+        rows = ceil_div(tiles, y)
+        z = ceil_div(rows, ctx.limits.max_workgroup_count[1])
+        ctx.dispatch(
+            node,
+            f"depthwise_conv_2d_i8{suffix}",
+            bindings,
+            groups=(ceil_div(groups, x), ceil_div(rows, z), z),
+            spec=(x, y, 1, tile, kw, a.stride_w, a.dilation_w_factor),
+            push=(
+                *(tiles, per_row, groups),
+                *(*sizes, a.stride_h, a.dilation_h_factor),
+                *(*pad, *push),
             ),
             flops=flops,
         )
+        return
+    vectors = n * oh * ow * ceil_div(oc, LANES)
+    ctx.dispatch_flat(
+        node,
+        f"depthwise_conv_2d_general_i8{suffix}",
+        bindings,
+        invocations=vectors,
+        push=(
+            *(vectors, ceil_div(oc, LANES), ceil_div(c, LANES), c, oc // c),
+            *(*sizes, kw, a.stride_h, a.stride_w, a.dilation_h_factor, a.dilation_w_factor),
+            *(*pad, *push),
+        ),
+        flops=flops,
+    )

@@ -15,6 +15,7 @@ from tflite_vk.ops.fully_connected import FEW_ROWS, FullyConnected
 from tflite_vk.ops.quantization import EIGHT_BIT, affine, check_activation
 from tflite_vk.ops.quantized.product import channels_buffer, lower_product, output_push
 from tflite_vk.ops.quantized.weights import (
+    Ints,
     bias_values,
     check_operands,
     filter_values,
@@ -58,43 +59,78 @@ class QuantizedFullyConnected(FullyConnected):
         zero = filter_zero(weights, keeps_int8_zero=True)
         bias = bias_values(graph, node, outputs)
         scales = [q.scale * s / affine(output).scale for s in weights.quantization.scale]
+        activation = a.fused_activation_function
         if rows >= FEW_ROWS:
-            product = Product(
-                num_pixels=rows,
-                output_channels=outputs,
-                input_channels=inputs,
-                input_stride=ceil_div(inputs, LANES),
-                output_size=(1, rows),
-                input_size=(1, rows),
-                kernel=(1, 1),
-                stride=(1, 1),
-                dilation=(1, 1),
-                pad=(0, 0),
-            )
-            activation = a.fused_activation_function
+            product = rows_product(rows, inputs, outputs)
             lower_product(
                 ctx, node, product, x, values, zero, bias, scales, activation, as_double=True
             )
             return
-        output_groups, input_groups = ceil_div(outputs, LANES), ceil_div(inputs, LANES)
-        local_x = 8 if ctx.device.is_software else 16
-        # A GPU has far more lanes than outputs: share each sum. A software driver gains nothing.
-        local_y = 1 if ctx.device.is_software or input_groups < 32 else 8
         sums = folded_bias(bias, values, zero, q, (1, 2))
-        ctx.dispatch(
+        lower_rows(
+            ctx,
             node,
             "fully_connected_i8",
-            [
-                x,
-                ctx.constant(pack_dot4(values), weights.name),
-                channels_buffer(ctx, node, sums, scales, as_double=True),
-                ctx.buffer(output.id),
-            ],
-            groups=(ceil_div(output_groups, local_x), rows, 1),
-            spec=(local_x, local_y, 1, int(zero != 0), inputs % LANES if zero != 0 else 0, 1),
-            push=(
-                *(output_groups, input_groups, q.flip, int_word(zero)),
-                *output_push(ctx, node, a.fused_activation_function),
-            ),
-            flops=2 * rows * inputs * outputs,
+            (x, channels_buffer(ctx, node, sums, scales, as_double=True), ctx.buffer(output.id)),
+            rows,
+            values,
+            spec=(int(zero != 0), inputs % LANES if zero != 0 else 0, 1),
+            push=(q.flip, int_word(zero), *output_push(ctx, node, activation)),
         )
+
+
+def rows_product(rows: int, inputs: int, outputs: int) -> Product:
+    """A product with many rows, as a convolution of pixels in one row."""
+    return Product(
+        num_pixels=rows,
+        output_channels=outputs,
+        input_channels=inputs,
+        input_stride=ceil_div(inputs, LANES),
+        output_size=(1, rows),
+        input_size=(1, rows),
+        kernel=(1, 1),
+        stride=(1, 1),
+        dilation=(1, 1),
+        pad=(0, 0),
+    )
+
+
+def lower_rows(
+    ctx: LoweringContext,
+    node: Node,
+    shader: str,
+    buffers: tuple[int, int, int],
+    rows: int,
+    values: Ints,
+    *,
+    spec: tuple[int, ...],
+    push: tuple[int, ...],
+) -> None:
+    """Add the dispatch of a product with few rows.
+
+    Args:
+        ctx: the program being made.
+        node: the node.
+        shader: a build of fully_connected_i8.
+        buffers: input, what its binding 2 reads, output.
+        rows: of input and output.
+        values: filter [output, 1, input] as int8.
+        spec: its own specialization constants.
+        push: its last push words.
+    """
+    outputs, _, inputs = values.shape
+    output_groups, input_groups = ceil_div(outputs, LANES), ceil_div(inputs, LANES)
+    local_x = 8 if ctx.device.is_software else 16
+    # A GPU has far more lanes than outputs: share each sum. A software driver gains nothing.
+    local_y = 1 if ctx.device.is_software or input_groups < 32 else 8
+    source, channels, output = buffers
+    weights = ctx.constant(pack_dot4(values), ctx.graph.input(node, 1).name)
+    ctx.dispatch(
+        node,
+        shader,
+        [source, weights, channels, output],
+        groups=(ceil_div(output_groups, local_x), rows, 1),
+        spec=(local_x, local_y, 1, *spec),
+        push=(output_groups, input_groups, *push),
+        flops=2 * rows * inputs * outputs,
+    )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tflite_vk.device_info import DeviceInfo
 from tflite_vk.ir.attributes import Activation
 from tflite_vk.ir.graph import Node
+from tflite_vk.layout import words_for
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.conv_2d import Product
 from tflite_vk.ops.conv_tile import Tile, choose_tile
@@ -88,21 +89,77 @@ def lower_product(
         activation: fused one.
         as_double: multiply by the factors as doubles.
     """
+    q = affine(ctx.graph.input(node, 0))
+    sums = folded_bias(bias, values, zero, q, (1, 2))
+    channels = channels_buffer(ctx, node, sums, scales, as_double=as_double)
+    _dispatch(
+        ctx,
+        node,
+        product,
+        "",
+        (source, channels, ctx.buffer(node.outputs[0])),
+        values,
+        spec=(int(zero != 0), product.input_channels % LANES if zero != 0 else 0, int(as_double)),
+        push=(
+            q.flip,
+            byte_word(q.zero_point),
+            int_word(zero),
+            *output_push(ctx, node, activation),
+        ),
+    )
+
+
+def lower_sums(
+    ctx: LoweringContext, node: Node, product: Product, source: int, found: int, values: Ints
+) -> int:
+    """Add the dispatch of `conv_2d_i8` that writes sums of products as they are.
+
+    Args:
+        ctx: the program being made.
+        node: the node.
+        product: sizes.
+        source: buffer of int8 values that were quantized while running.
+        found: buffer of their zero points.
+        values: filter [output, taps, input] as int8.
+
+    Returns:
+        Buffer of the int32 sums, in the output's shape.
+    """
+    output = ctx.graph.output(node)
+    sums = ctx.temporary(words_for(output.shape, "i32"), f"{output.name}/sums")
+    _dispatch(
+        ctx,
+        node,
+        product,
+        "_raw",
+        (source, found, sums),
+        values,
+        spec=(0, 0, 0),
+        push=(0,) * 7,
+    )
+    return sums
+
+
+def _dispatch(
+    ctx: LoweringContext,
+    node: Node,
+    product: Product,
+    suffix: str,
+    buffers: tuple[int, int, int],
+    values: Ints,
+    *,
+    spec: tuple[int, ...],
+    push: tuple[int, ...],
+) -> None:
     output_groups = ceil_div(product.output_channels, LANES)
     shader, tile = choose_build(product, ctx.device)
     taps = product.kernel[0] * product.kernel[1]
-    q = affine(ctx.graph.input(node, 0))
-    sums = folded_bias(bias, values, zero, q, (1, 2))
-    name = ctx.graph.input(node, 1).name
+    source, channels, output = buffers
+    weights = ctx.constant(pack_dot4(values), ctx.graph.input(node, 1).name)
     ctx.dispatch(
         node,
-        shader,
-        [
-            source,
-            ctx.constant(pack_dot4(values), name),
-            channels_buffer(ctx, node, sums, scales, as_double=as_double),
-            ctx.buffer(node.outputs[0]),
-        ],
+        f"{shader}{suffix}",
+        [source, weights, channels, output],
         groups=tile.groups,
         spec=(
             *tile.local,
@@ -110,9 +167,7 @@ def lower_product(
             tile.channel_groups,
             int(product.is_pointwise),
             int(product.num_groups > 1),
-            int(zero != 0),
-            product.input_channels % LANES if zero != 0 else 0,
-            int(as_double),
+            *spec,
         ),
         push=(
             product.num_pixels,
@@ -126,10 +181,7 @@ def lower_product(
             *product.dilation,
             *(int_word(p) for p in product.pad),
             output_groups // product.num_groups,
-            q.flip,
-            byte_word(q.zero_point),
-            int_word(zero),
-            *output_push(ctx, node, activation),
+            *push,
         ),
         flops=2 * product.num_pixels * product.output_channels * product.input_channels * taps,
     )

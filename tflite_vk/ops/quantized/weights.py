@@ -48,7 +48,7 @@ def check_operands(
         return f"filter of a {source.dtype.name} input is {weights.dtype.name} (supported: {names})"
     if not weights.is_const:
         return "filter of integers is known only while running (supported: a constant)"
-    if (reason := _check_scales(weights, axis)) is not None:
+    if (reason := check_scales(weights, axis)) is not None:
         return reason
     bias = graph.optional_input(node, bias_at)
     if bias is not None and (bias.dtype is not DType.INT32 or not bias.is_const):
@@ -56,7 +56,8 @@ def check_operands(
     return None
 
 
-def _check_scales(weights: Tensor, axis: int) -> str | None:
+def check_scales(weights: Tensor, axis: int) -> str | None:
+    """Reason where a filter has neither one scale nor one for each output channel along `axis`."""
     q = weights.quantization
     if q is None:
         return f"filter is {weights.dtype.name} without a scale"

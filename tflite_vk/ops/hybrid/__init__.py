@@ -1,0 +1,1 @@
+"""Float operators with a quantized filter ("dynamic range"): activations are quantized while running."""

@@ -1,0 +1,147 @@
+"""Quantizing activations while running, and what becomes of the sums of their products.
+
+Source: PortableSymmetricQuantizeFloats, PortableAsymmetricQuantizeFloats and MatrixBatchVectorMultiply-
+Accumulate of tflite/kernels/internal/reference/portable_tensor_utils.cc.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tflite_vk.dtypes import DType
+from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.conv_weights import bias_buffer
+from tflite_vk.ops.quantized.weights import Ints, check_scales
+from tflite_vk.ops.reduction import SOFTWARE_SHARERS
+from tflite_vk.shape import LANES, Shape, ceil_div, num_vectors, round_up
+
+_LOCAL_SIZE = 128
+_PART = 2048
+"""Groups of a row that one workgroup quantizes, and that it finds the range of by itself."""
+_MOST_PARTS = 64
+"""Ranges that every workgroup joins at most."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Activations that were quantized while running.
+
+    Attributes:
+        values: buffer of int8 values.
+        found: buffer with scale and zero point of each row.
+        num_groups: groups of four lanes in the input.
+        count: rows.
+    """
+
+    values: int
+    found: int
+    count: int
+
+
+def check_hybrid(graph: Graph, node: Node, axis: int) -> str | None:
+    """Reason where filter and bias are none that TFLite quantizes float activations for.
+
+    Args:
+        graph: the graph.
+        node: its data is multiplied with the constant input 1.
+        axis: the filter's dimension of output channels.
+    """
+    weights, bias = graph.input(node, 1), graph.optional_input(node, 2)
+    if graph.input(node, 0).is_const:
+        return "its input is a constant"
+    if weights.dtype is not DType.INT8:
+        return f"filter is {weights.dtype.name} (supported: FLOAT32, INT8)"
+    if not weights.is_const:
+        return "filter of integers is known only while running (supported: a constant)"
+    if bias is not None and bias.dtype is not DType.FLOAT32:
+        return f"bias is {bias.dtype.name} (supported: FLOAT32)"
+    return check_scales(weights, axis)
+
+
+def quantize_rows(
+    ctx: LoweringContext, node: Node, source: int, shape: Shape, rows: int, *, is_asymmetric: bool
+) -> Rows:
+    """Add the dispatches that quantize each row of a float tensor.
+
+    Args:
+        ctx: the program being made.
+        node: the node.
+        source: buffer of the tensor.
+        shape: its shape.
+        rows: how many parts are quantized by themselves, each a whole number of lines.
+        is_asymmetric: with a zero point.
+    """
+    groups = num_vectors(shape)
+    row_groups = groups // rows
+    parts = min(_MOST_PARTS, ceil_div(row_groups, _PART))
+    part_groups = ceil_div(row_groups, parts)
+    parts = ceil_div(row_groups, part_groups)
+    most = SOFTWARE_SHARERS if ctx.device.is_software else _LOCAL_SIZE
+    local = (min(most, 1 << (part_groups - 1).bit_length()), 1, 1)
+    z = ceil_div(rows, ctx.limits.max_workgroup_count[1])
+    grid = (parts, ceil_div(rows, z), z)
+    spec = (*local, parts if parts > 1 else 0, int(is_asymmetric), shape[-1] % LANES)
+    push = (rows, row_groups, ceil_div(shape[-1], LANES), part_groups)
+    ranges = ctx.unused()
+    if parts > 1:
+        ranges = ctx.temporary(rows * parts * LANES, "ranges of activations")
+        shader = ctx.variant("hybrid_range")
+        ctx.dispatch(node, shader, [source, ranges], groups=grid, spec=spec, push=push)
+    values = ctx.temporary(groups, "quantized activations")
+    found = ctx.temporary(rows * LANES, "scales of activations")
+    ctx.dispatch(
+        node,
+        ctx.variant("hybrid_quantize"),
+        [source, ranges, values, found],
+        groups=grid,
+        spec=spec,
+        push=push,
+        flops=groups * LANES,
+    )
+    return Rows(values, found, rows)
+
+
+def scale_sums(
+    ctx: LoweringContext,
+    node: Node,
+    rows: Rows,
+    sums: int,
+    sums_of_weights: Ints,
+    *,
+    scales_first: bool,
+) -> None:
+    """Add the dispatch that makes the output of the sums.
+
+    Args:
+        ctx: the program being made.
+        node: the node.
+        rows: what the sums were made of.
+        sums: buffer of int32 sums in the output's shape.
+        sums_of_weights: for each output channel, that the zero point has been multiplied with.
+        scales_first: multiply the scales with each other first.
+    """
+    weights, output = ctx.graph.input(node, 1), ctx.graph.output(node)
+    channels, groups = output.shape[-1], num_vectors(output.shape)
+    assert weights.quantization is not None
+    words = np.zeros((2, round_up(channels, LANES)), np.int32)
+    words[0, :channels] = np.asarray(weights.quantization.scale, np.float32).view(np.int32)
+    words[1, :channels] = sums_of_weights
+    by_group = words.reshape(2, -1, LANES).transpose(1, 0, 2)
+    ctx.compute_flat(
+        node,
+        "hybrid_scale",
+        [
+            sums,
+            rows.found,
+            ctx.constant(by_group, f"{weights.name}/scales"),
+            bias_buffer(ctx, node, channels),
+        ],
+        ctx.buffer(output.id),
+        invocations=groups,
+        spec=(int(scales_first),),
+        push=(groups, ceil_div(channels, LANES), groups // rows.count),
+        flops=2 * output.num_elements,
+    )

@@ -1,0 +1,58 @@
+"""FULLY_CONNECTED of float activations and an int8 filter.
+
+Source: EvalHybrid of tflite/kernels/fully_connected.cc.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tflite_vk.ir.attributes import FullyConnectedAttributes
+from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.layout import words_for
+from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.fully_connected import FEW_ROWS, FullyConnected
+from tflite_vk.ops.hybrid.activations import check_hybrid, quantize_rows, scale_sums
+from tflite_vk.ops.quantized.fully_connected import lower_rows, rows_product
+from tflite_vk.ops.quantized.product import lower_sums
+from tflite_vk.ops.quantized.weights import filter_values
+from tflite_vk.ops.registry import register
+from tflite_vk.ops.repack import repack
+
+
+@register
+class HybridFullyConnected(FullyConnected):
+    """FULLY_CONNECTED."""
+
+    kind = "hybrid"
+    notes = "constant int8 filter; rows are quantized while running, as TFLite does"
+
+    def check(self, node: Node, graph: Graph) -> str | None:
+        a = node.attributes
+        assert isinstance(a, FullyConnectedAttributes)
+        if a.weights_format != "DEFAULT":
+            return f"weights_format is {a.weights_format} (supported: DEFAULT)"
+        return check_hybrid(graph, node, axis=0)
+
+    def lower(self, node: Node, ctx: LoweringContext) -> None:
+        a = node.attributes
+        assert isinstance(a, FullyConnectedAttributes)
+        source, weights = ctx.graph.input(node, 0), ctx.graph.input(node, 1)
+        output = ctx.graph.output(node)
+        outputs, inputs = weights.shape
+        count = source.num_elements // inputs
+        x = repack(ctx, node, source, (count, inputs))
+        rows = quantize_rows(
+            ctx, node, x, (count, inputs), count, is_asymmetric=a.asymmetric_quantize_inputs
+        )
+        values = filter_values(weights).reshape(outputs, 1, inputs)
+        if count >= FEW_ROWS:
+            product = rows_product(count, inputs, outputs)
+            sums = lower_sums(ctx, node, product, rows.values, rows.found, values)
+        else:
+            sums = ctx.temporary(words_for(output.shape, "i32"), f"{output.name}/sums")
+            buffers = (rows.values, rows.found, sums)
+            shader = "fully_connected_i8_raw"
+            lower_rows(ctx, node, shader, buffers, count, values, spec=(0, 0, 0), push=(0,) * 6)
+        of_weights = np.asarray(values.sum(axis=(1, 2)))
+        scale_sums(ctx, node, rows, sums, of_weights, scales_first=True)
