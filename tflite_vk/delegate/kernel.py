@@ -174,30 +174,41 @@ class _Run:
         self._inputs: dict[int, Array] = {t: np.empty(0) for t in graph.inputs}
         self._outputs: dict[int, Array] = {t: np.empty(0) for t in graph.outputs}
         self._bound: list[tuple[dict[int, Array], Tensor, int, int]] = [
-            (arrays, graph.tensors[t], t * _TENSOR_BYTES, _num_bytes(graph.tensors[t]))
+            (arrays, graph.tensors[t], t * _TENSOR_BYTES // 8, _num_bytes(graph.tensors[t]))
             for arrays in (self._inputs, self._outputs)
             for t in arrays
         ]
-        self._addresses: list[int | None] = [-1] * len(self._bound)
+        self._addresses: list[int] = [-1] * len(self._bound)
+        self._tensors_at = -1
+        self._tensors = memoryview(b"")
 
     def __call__(self, context: int) -> None:
-        tensors: int = ctypes.c_void_p.from_address(context + _TENSORS_OFFSET).value or 0
-        for i, (arrays, tensor, offset, num_bytes) in enumerate(self._bound):
-            address = ctypes.c_void_p.from_address(tensors + offset + _DATA_OFFSET).value
+        tensors_at: int = ctypes.c_void_p.from_address(context + _TENSORS_OFFSET).value or 0
+        if tensors_at != self._tensors_at:
+            self._look_at(tensors_at)
+        for i, (arrays, tensor, at, num_bytes) in enumerate(self._bound):
             # Memory of another size would mean reading or writing past its end.
-            held = ctypes.c_size_t.from_address(tensors + offset + _BYTES_OFFSET).value
+            held = self._tensors[at + _BYTES_OFFSET // 8]
             if held != num_bytes:
                 raise DeviceError(
                     f"tensor {tensor.id} {tensor.name!r} holds {held} bytes, its shape "
                     f"{list(tensor.shape)} takes {num_bytes}; call allocate_tensors() first"
                 )
+            address = self._tensors[at + _DATA_OFFSET // 8]
             if address != self._addresses[i]:
                 arrays[tensor.id] = _view(address, tensor)
                 self._addresses[i] = address
         self.compiled.run(self._inputs, self._outputs)
 
+    def _look_at(self, tensors_at: int) -> None:
+        """See TFLite's array of tensors as 64-bit words: read so, a field costs no object."""
+        count = max((at for _, _, at, _ in self._bound), default=0) * 8 + _TENSOR_BYTES
+        memory = (ctypes.c_uint8 * count).from_address(tensors_at)
+        self._tensors = memoryview(memory).cast("B").cast("Q")
+        self._tensors_at = tensors_at
 
-def _view(address: int | None, tensor: Tensor) -> Array:
+
+def _view(address: int, tensor: Tensor) -> Array:
     """A tensor's memory as an array."""
     dtype = tensor.dtype.numpy
     if not tensor.num_elements:

@@ -53,6 +53,8 @@ class SubgraphRunner:
         self._plan = plan
         self._compile = compile_graph
         self._arrays: dict[int, Array] = {}
+        self._inputs: dict[int, Array] = {}
+        self._outputs: dict[int, Array] = {}
         self._sessions: OrderedDict[tuple[Shape, ...], tuple[Session, Graph]] = OrderedDict()
         self._session: Session | None = None
 
@@ -120,6 +122,8 @@ class SubgraphRunner:
             if array is None or array.shape != tensor.shape:
                 array = np.zeros(tensor.shape, numpy_type(tensor.dtype))
             self._arrays[tensor_id] = array
+        self._inputs = {t: self._arrays[t] for t in self.graph.inputs if t in self._arrays}
+        self._outputs = {t: a for t, a in self._arrays.items() if t not in self._inputs}
 
     def set(self, tensor_id: int, value: npt.ArrayLike) -> None:
         """Copy a value into an input."""
@@ -168,15 +172,11 @@ class SubgraphRunner:
             raise RuntimeError(
                 "Invoke called on model that is not ready. Call allocate_tensors() first"
             )
-        inputs = {t: self._arrays[t] for t in self.graph.inputs if t in self._arrays}
-        outputs = {
-            t: self._arrays[t] for t in self.graph.outputs if t in self._arrays and t not in inputs
-        }
-        self._session.run(inputs, outputs)
+        self._session.run(self._inputs, self._outputs)
 
     def values(self) -> dict[int, Array]:
         """Content of the inputs, for whoever takes over."""
-        return {t: self._arrays[t] for t in self.graph.inputs if t in self._arrays}
+        return dict(self._inputs)
 
     def reset_variables(self) -> None:
         """Set variables back to zero."""
