@@ -55,8 +55,10 @@ def test_every_partition_lowers(name: str) -> None:
     if name in WHOLE:
         assert len(plan.partitions) == 1
         assert not plan.reasons
-        # Fusion makes fewer dispatches than operators.
-        assert len(program.dispatches) < len(graph.nodes)
+        # Fusion makes fewer dispatches than operators. Those that bring a large picture into the
+        # padded layout serve none: the host did it before.
+        serving = [d for d in program.dispatches if d.kernel.shader != "repack"]
+        assert len(serving) < len(graph.nodes)
 
 
 @pytest.mark.parametrize("half", [False, True], ids=["fp32", "fp16"])
