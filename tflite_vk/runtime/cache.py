@@ -1,10 +1,10 @@
-"""Pipeline cache files: what a driver compiled, kept between processes.
+"""Cache files: what a driver compiled, and other things that took time, kept between processes.
 
 A file is only ever a help. One that is cut short, damaged, or of another device, driver or
 version of this package counts as absent; one that can't be written is left out.
 
-Format: magic, two lengths, a description in JSON, the driver's data. The description names what
-the data is for and holds its hash; a file is good where it is byte for byte the one expected.
+Format: magic, two lengths, a description in JSON, the data. The description names what the data is
+for and holds its hash; a file is good where its description is byte for byte the one expected.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import os
 import re
 import struct
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tflite_vk.device_info import DeviceInfo
 from tflite_vk.shader_library import library_hash
@@ -27,7 +29,8 @@ logger = logging.getLogger("tflite_vk")
 
 _MAGIC = b"TFLITEVK"
 _LENGTHS = struct.Struct("<QQ")
-_FORMAT = 1
+_FORMAT = 2
+_ALIGNMENT = 64
 
 # VkPipelineCacheHeaderVersionOne: its own size, version, vendor, device, cache UUID.
 _DRIVER_HEADER = struct.Struct("<IIII16s")
@@ -77,7 +80,13 @@ class CacheKey:
             shaders=library_hash(),
         )
 
-    def fits(self, data: bytes) -> bool:
+    @property
+    def device_hash(self) -> str:
+        """For file names: devices lie side by side in one folder."""
+        device = f"{self.device}\0{self.vendor_id}\0{self.device_id}"
+        return hashlib.sha256(device.encode()).hexdigest()[:12]
+
+    def fits(self, data: bytes | memoryview) -> bool:
         """True where the driver's own header in the data names this device."""
         if len(data) < _DRIVER_HEADER.size:
             return False
@@ -89,11 +98,102 @@ class CacheKey:
         )
 
 
-class CacheFile:
-    """One file of driver data.
+class EntryFile:
+    """One cached thing.
 
     Attributes:
         path: where it is, whether or not it exists.
+    """
+
+    def __init__(self, path: Path, identity: Mapping[str, Any]) -> None:
+        """Name a file; nothing is read or made yet.
+
+        Args:
+            path: where it lies; its folder is made when something is written.
+            identity: everything that makes the data useless when it changes, as JSON has it.
+        """
+        self.path = path
+        self._identity = dict(identity)
+
+    def read(self) -> memoryview | None:
+        """The data; None where there is none that is good. Never raises for a bad file."""
+        try:
+            content = self.path.read_bytes()
+        except OSError:
+            return None
+        data = self._parse(content)
+        if data is None:
+            logger.info("cache file %s is damaged or for something else: ignored", self.path)
+        return data
+
+    def _parse(self, content: bytes) -> memoryview | None:
+        start = len(_MAGIC) + _LENGTHS.size
+        if len(content) < start or not content.startswith(_MAGIC):
+            return None
+        described, size = _LENGTHS.unpack_from(content, len(_MAGIC))
+        if len(content) != start + described + size:
+            return None
+        data = memoryview(content)[start + described :]
+        expected = self._description(hashlib.sha256(data).hexdigest())
+        return data if content[start : start + described] == expected else None
+
+    def _description(self, sha256: str) -> bytes:
+        """Padded so that the data behind it is aligned for any type."""
+        fields = {"format": _FORMAT, "sha256": sha256, **self._identity}
+        text = json.dumps(fields, sort_keys=True).encode()
+        start = len(_MAGIC) + _LENGTHS.size
+        return text + b" " * (-(start + len(text)) % _ALIGNMENT)
+
+    def write(self, *parts: bytes | memoryview) -> bool:
+        """Replace the file in one step, so that no reader sees half of it.
+
+        Returns:
+            False where it can't be written; says so once for each folder.
+        """
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(part)
+        description = self._description(digest.hexdigest())
+        size = sum(memoryview(part).nbytes for part in parts)
+        temporary: str | None = None
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # A name of its own for every writer: two processes may be here at once.
+            file, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".vkcache-")
+            with os.fdopen(file, "wb") as stream:
+                stream.write(_MAGIC + _LENGTHS.pack(len(description), size) + description)
+                stream.writelines(parts)
+            os.replace(temporary, self.path)  # noqa: PTH105
+        except OSError as error:
+            if temporary is not None:
+                Path(temporary).unlink(missing_ok=True)
+            _warn_once(self.path.parent, error)
+            return False
+        return True
+
+
+def _warn_once(folder: Path, error: OSError) -> None:
+    if str(folder) in _warned:
+        return
+    _warned.add(str(folder))
+    logger.warning(
+        "the cache can't be written to %s (%s): models are compiled again in the next process; "
+        "choose another cache_dir",
+        folder,
+        error,
+    )
+
+
+def file_stem(token: str | None, default: str) -> str:
+    """The caller's name for a model, as a file name may have it."""
+    return re.sub(r"[^\w.-]", "_", token or default)
+
+
+class CacheFile(EntryFile):
+    """One file of driver data: a VkPipelineCache.
+
+    Attributes:
+        key: what it is for.
     """
 
     def __init__(self, folder: str | os.PathLike[str], key: CacheKey, token: str | None) -> None:
@@ -105,65 +205,14 @@ class CacheFile:
             token: the caller's name for a model; None is one file for all of a device's models.
         """
         self.key = key
-        # Devices side by side in one folder; everything else that may change is in the file.
-        device = hashlib.sha256(f"{key.device}\0{key.vendor_id}\0{key.device_id}".encode())
-        name = re.sub(r"[^\w.-]", "_", token or "pipelines")
-        self.path = Path(folder) / f"{name}-{device.hexdigest()[:12]}.vkcache"
+        path = Path(folder) / f"{file_stem(token, 'pipelines')}-{key.device_hash}.vkcache"
+        super().__init__(path, vars(key))
 
     def load(self) -> bytes | None:
         """The driver's data; None where there is none that is good. Never raises for a bad file."""
-        try:
-            content = self.path.read_bytes()
-        except OSError:
-            return None
-        data = self._parse(content)
-        if data is None:
-            logger.info("pipeline cache %s is damaged or for something else: ignored", self.path)
-        return data
-
-    def _parse(self, content: bytes) -> bytes | None:
-        start = len(_MAGIC) + _LENGTHS.size
-        if len(content) < start or not content.startswith(_MAGIC):
-            return None
-        described, size = _LENGTHS.unpack_from(content, len(_MAGIC))
-        if len(content) != start + described + size:
-            return None
-        data = content[start + described :]
-        if content[start : start + described] != self._description(data):
-            return None
-        return data if self.key.fits(data) else None
-
-    def _description(self, data: bytes) -> bytes:
-        fields = {"format": _FORMAT, "sha256": hashlib.sha256(data).hexdigest(), **vars(self.key)}
-        return json.dumps(fields, sort_keys=True).encode()
+        data = self.read()
+        return bytes(data) if data is not None and self.key.fits(data) else None
 
     def save(self, data: bytes) -> bool:
-        """Replace the file in one step, so that no reader sees half of it.
-
-        Returns:
-            False where it can't be written; says so once for each folder.
-        """
-        description = self._description(data)
-        lengths = _LENGTHS.pack(len(description), len(data))
-        temporary: str | None = None
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            # A name of its own for every writer: two processes may be here at once.
-            file, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".vkcache-")
-            with os.fdopen(file, "wb") as stream:
-                stream.write(_MAGIC + lengths + description + data)
-            os.replace(temporary, self.path)  # noqa: PTH105
-        except OSError as error:
-            if temporary is not None:
-                Path(temporary).unlink(missing_ok=True)
-            folder = str(self.path.parent)
-            if folder not in _warned:
-                _warned.add(folder)
-                logger.warning(
-                    "the pipeline cache can't be written to %s (%s): pipelines are compiled "
-                    "again in the next process; choose another cache_dir",
-                    folder,
-                    error,
-                )
-            return False
-        return True
+        """Replace the file; see `write`."""
+        return self.write(data)
