@@ -10,7 +10,7 @@ from tflite_vk.dtypes import DType
 from tflite_vk.ir.attributes import BatchMatMulAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.launch import fold
+from tflite_vk.ops.launch import Groups, fold
 from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.reduction import power_of_two
@@ -50,25 +50,33 @@ class Products:
     b_strides: tuple[int, ...] = (0,) * _BATCH_RANK
 
 
-def lower_products(
-    node: Node,
-    ctx: LoweringContext,
-    product: Products,
-    buffers: tuple[int, int, int],
-    shader: str = "batch_matmul",
-) -> None:
-    """Add the dispatch that multiplies the first two buffers into the third."""
+@dataclass(frozen=True)
+class Launch:
+    """How the kernel is started for products.
+
+    Attributes:
+        local: local size.
+        groups: workgroup counts.
+        spec, push: the kernel's own constants.
+        flops: operations.
+    """
+
+    local: Groups
+    groups: Groups
+    spec: tuple[int, ...]
+    push: tuple[int, ...]
+    flops: int
+
+
+def launch_products(product: Products, ctx: LoweringContext) -> Launch:
+    """Tile, grid and constants of the kernel for products."""
     tile, sharers = _choose_tile(product, ctx.device)
     groups, row_tiles = ceil_div(product.columns, LANES), ceil_div(product.rows, tile)
     tiles = num_elements(product.batches) * row_tiles * groups
     local = (max(1, _LOCAL_SIZE // sharers), sharers, 1)
-    ctx.compute(
-        node,
-        shader,
-        buffers[:2],
-        buffers[2],
-        local=local,
-        groups=fold(ceil_div(tiles, local[0]), ctx.limits),
+    return Launch(
+        local,
+        fold(ceil_div(tiles, local[0]), ctx.limits),
         spec=(tile, int(product.is_a_turned), int(product.is_b_turned)),
         push=(
             tiles,
@@ -87,6 +95,28 @@ def lower_products(
     )
 
 
+def lower_products(
+    node: Node,
+    ctx: LoweringContext,
+    product: Products,
+    buffers: tuple[int, int, int],
+    shader: str = "batch_matmul",
+) -> None:
+    """Add the dispatch that multiplies the first two buffers into the third."""
+    launch = launch_products(product, ctx)
+    ctx.compute(
+        node,
+        shader,
+        buffers[:2],
+        buffers[2],
+        local=launch.local,
+        groups=launch.groups,
+        spec=launch.spec,
+        push=launch.push,
+        flops=launch.flops,
+    )
+
+
 def _matrix_strides(shape: Shape) -> tuple[int, ...]:
     """Groups to step along each of _BATCH_RANK batch dimensions of an operand."""
     batches = pad_rank(shape[:-2], _BATCH_RANK)
@@ -98,7 +128,8 @@ def _matrix_strides(shape: Shape) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def _product(a: Shape, b: Shape, y: Shape, attributes: BatchMatMulAttributes) -> Products:
+def products_of(a: Shape, b: Shape, y: Shape, attributes: BatchMatMulAttributes) -> Products:
+    """The products that BATCH_MATMUL of such tensors is."""
     rows, columns = y[-2:]
     inner = a[-2] if attributes.adj_x else a[-1]
     batches = pad_rank(y[:-2], _BATCH_RANK)
@@ -167,5 +198,5 @@ class BatchMatMul(Operator):
         y = ctx.graph.output(node)
         attributes = node.attributes
         assert isinstance(attributes, BatchMatMulAttributes)
-        product = _product(a.shape, b.shape, y.shape, attributes)
+        product = products_of(a.shape, b.shape, y.shape, attributes)
         lower_products(node, ctx, product, (ctx.buffer(a.id), ctx.buffer(b.id), ctx.buffer(y.id)))

@@ -12,6 +12,7 @@ from tests.support.case import Array, Case
 from tests.support.quantized import per_channel
 from tflite_vk.ir.attributes import (
     Activation,
+    BatchMatMulAttributes,
     Conv2DAttributes,
     DepthwiseConv2DAttributes,
     FullyConnectedAttributes,
@@ -144,6 +145,27 @@ class Window:
             w.output(w.op("CONV_2D", tensors, [TensorSpec(shape)], common))
 
 
+@dataclass(frozen=True)
+class Matrices:
+    """BATCH_MATMUL."""
+
+    x: tuple[int, ...]
+    columns: int
+    asymmetric: bool = False
+    adj_y: bool = False
+
+    def __call__(self, w: ModelWriter) -> None:
+        rng = np.random.default_rng(7)
+        inner = self.x[-1]
+        shape = (self.columns, inner) if self.adj_y else (inner, self.columns)
+        matrix = w.const(_filter(rng, shape), quantization=Quantization((0.0078125,), (0,)))
+        attributes = BatchMatMulAttributes(
+            adj_y=self.adj_y, asymmetric_quantize_inputs=self.asymmetric
+        )
+        out = TensorSpec((*self.x[:-1], self.columns))
+        w.output(w.op("BATCH_MATMUL", [w.input(self.x), matrix], [out], attributes, version=4))
+
+
 _KINDS: tuple[Fills, ...] = ("zero", "symmetric", "positive", "steps", "steps_above_zero")
 
 _ROWS = {
@@ -211,5 +233,17 @@ CASES = [
         "hybrid_depthwise_one_scale",
         Window((1, 5, 7, 3), (1, 3, 3, 3), depthwise=True, per_channel=False),
         declined="one for each output channel",
+    ),
+    *(
+        Case(
+            f"hybrid_batch_matmul_{'x'.join(map(str, x))}{'_asymmetric' * asymmetric}{'_adjy' * adj_y}",
+            Matrices(x, 11, asymmetric, adj_y),
+            Values(x),
+            exact=True,
+        )
+        # LiteRT takes wrong scales behind the first of several outer batches.
+        for x in ((1, 16), (5, 37), (2, 3, 20), (1, 2, 4, 9))
+        for asymmetric in (False, True)
+        for adj_y in (False, True)
     ),
 ]

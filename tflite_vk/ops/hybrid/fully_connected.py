@@ -15,7 +15,7 @@ from tflite_vk.ops.fully_connected import FEW_ROWS, FullyConnected
 from tflite_vk.ops.hybrid.activations import check_hybrid, quantize_rows, scale_sums
 from tflite_vk.ops.quantized.fully_connected import lower_rows, rows_product
 from tflite_vk.ops.quantized.product import lower_sums
-from tflite_vk.ops.quantized.weights import filter_values
+from tflite_vk.ops.quantized.weights import Ints, filter_values
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.repack import repack
 
@@ -37,22 +37,34 @@ class HybridFullyConnected(FullyConnected):
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         a = node.attributes
         assert isinstance(a, FullyConnectedAttributes)
-        source, weights = ctx.graph.input(node, 0), ctx.graph.input(node, 1)
-        output = ctx.graph.output(node)
-        outputs, inputs = weights.shape
-        count = source.num_elements // inputs
-        x = repack(ctx, node, source, (count, inputs))
-        rows = quantize_rows(
-            ctx, node, x, (count, inputs), count, is_asymmetric=a.asymmetric_quantize_inputs
-        )
-        values = filter_values(weights).reshape(outputs, 1, inputs)
-        if count >= FEW_ROWS:
-            product = rows_product(count, inputs, outputs)
-            sums = lower_sums(ctx, node, product, rows.values, rows.found, values)
-        else:
-            sums = ctx.temporary(words_for(output.shape, "i32"), f"{output.name}/sums")
-            buffers = (rows.values, rows.found, sums)
-            shader = "fully_connected_i8_raw"
-            lower_rows(ctx, node, shader, buffers, count, values, spec=(0, 0, 0), push=(0,) * 6)
-        of_weights = np.asarray(values.sum(axis=(1, 2)))
-        scale_sums(ctx, node, rows, sums, of_weights, scales_first=True)
+        values = filter_values(ctx.graph.input(node, 1))
+        lower_rows_of_reals(ctx, node, values, is_asymmetric=a.asymmetric_quantize_inputs)
+
+
+def lower_rows_of_reals(
+    ctx: LoweringContext, node: Node, matrix: Ints, *, is_asymmetric: bool
+) -> None:
+    """Add the dispatches of a product of rows that are quantized while running.
+
+    Args:
+        ctx: the program being made.
+        node: its input 0 is made of rows; the scales are those of input 1.
+        matrix: constant [outputs, inputs] as int8.
+        is_asymmetric: quantize with a zero point.
+    """
+    source, output = ctx.graph.input(node, 0), ctx.graph.output(node)
+    outputs, inputs = matrix.shape
+    count = source.num_elements // inputs
+    x = repack(ctx, node, source, (count, inputs))
+    rows = quantize_rows(ctx, node, x, (count, inputs), count, is_asymmetric=is_asymmetric)
+    values = matrix.reshape(outputs, 1, inputs)
+    if count >= FEW_ROWS:
+        product = rows_product(count, inputs, outputs)
+        sums = lower_sums(ctx, node, product, rows.values, rows.found, values)
+    else:
+        sums = ctx.temporary(words_for(output.shape, "i32"), f"{output.name}/sums")
+        buffers = (rows.values, rows.found, sums)
+        shader = "fully_connected_i8_raw"
+        lower_rows(ctx, node, shader, buffers, count, values, spec=(0, 0, 0), push=(0,) * 6)
+    of_weights = np.asarray(matrix.sum(axis=1))
+    scale_sums(ctx, node, rows, sums, of_weights, scales_first=True)

@@ -1,0 +1,80 @@
+"""BATCH_MATMUL of int8, against LiteRT bit for bit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.support.case import Case
+from tests.support.quantized import per_tensor, quantized, quantized_input, whole_range
+from tflite_vk.dtypes import DType
+from tflite_vk.ir.attributes import BatchMatMulAttributes
+from tflite_vk.testing.model_writer import ModelWriter
+
+Shape = tuple[int, ...]
+
+
+def _stored(shape: Shape, turned: bool) -> Shape:
+    return (*shape[:-2], shape[-1], shape[-2]) if turned else shape
+
+
+@dataclass(frozen=True)
+class Product:
+    """A model of one BATCH_MATMUL."""
+
+    a: Shape
+    b: Shape
+    adj_x: bool = False
+    adj_y: bool = False
+    const: int | None = None
+
+    def __call__(self, w: ModelWriter) -> None:
+        rng = np.random.default_rng(3)
+        shapes = (_stored(self.a, self.adj_x), _stored(self.b, self.adj_y))
+        scales = ((0.031, 100), (0.047, 140))
+        inputs = [
+            w.const(whole_range(rng, s, DType.INT8), quantization=per_tensor(DType.INT8, q))
+            if self.const == i
+            else quantized_input(w, s, DType.INT8, q)
+            for i, (s, q) in enumerate(zip(shapes, scales, strict=True))
+        ]
+        batches = np.broadcast_shapes(self.a[:-2], self.b[:-2])
+        size = 0.031 * 0.047 * 74 * float(np.sqrt(self.a[-1]))
+        out = quantized((*batches, self.a[-2], self.b[-1]), DType.INT8, (size, 110))
+        attributes = BatchMatMulAttributes(adj_x=self.adj_x, adj_y=self.adj_y)
+        w.output(w.op("BATCH_MATMUL", inputs, [out], attributes, version=2))
+
+
+_SHAPES: tuple[tuple[Shape, Shape], ...] = (
+    ((3, 5), (5, 7)),
+    ((1, 1), (1, 1)),
+    ((1, 113), (113, 1)),
+    ((1, 4, 6, 8), (1, 4, 8, 5)),
+    ((2, 1, 7, 5), (2, 3, 5, 9)),
+    ((3, 37, 3), (3, 13)),
+    ((1, 9, 16, 12), (5, 1, 12, 16)),
+    ((1, 3, 4608), (1, 4608, 5)),
+)
+
+
+def _name(product: Product) -> str:
+    sides = ["x".join(map(str, s)) for s in (product.a, product.b)]
+    turned = f"{'_adjx' if product.adj_x else ''}{'_adjy' if product.adj_y else ''}"
+    return f"BATCH_MATMUL_INT8_{sides[0]}_{sides[1]}{turned}"
+
+
+CASES = [
+    *(
+        Case(_name(product), product, exact=True)
+        for a, b in _SHAPES
+        for x in (False, True)
+        for y in (False, True)
+        for product in [Product(a, b, x, y)]
+    ),
+    *(
+        Case(f"{_name(product)}_const_{side}", product, exact=True)
+        for side in (0, 1)
+        for product in [Product((2, 7, 5), (2, 5, 9), const=side)]
+    ),
+]
