@@ -11,7 +11,6 @@ from tflite_vk.errors import DeviceError
 from tflite_vk.runtime.device import Device
 from tflite_vk.runtime.open import open_device
 
-
 # Machines that run these tests are slow and noisy: a deadline would test them, not the code.
 settings.register_profile("tflite_vk", deadline=None)
 settings.load_profile("tflite_vk")

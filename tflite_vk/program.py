@@ -145,16 +145,22 @@ def verify_program(program: Program) -> None:
         info = shader_info(d.kernel.shader)
         where = f"dispatch {d.label!r} of shader {info.name}"
         if len(d.bindings) != info.bindings:
-            raise ShaderError(f"{where}: {len(d.bindings)} bindings, the shader has {info.bindings}")
+            raise ShaderError(
+                f"{where}: {len(d.bindings)} bindings, the shader has {info.bindings}"
+            )
         for i, (binding, access) in enumerate(zip(d.bindings, info.access, strict=True)):
             if binding.access != access:
                 raise ShaderError(
                     f"{where}: binding {i} declared {binding.access!r}, the shader's is {access!r}"
                 )
             if not 0 <= binding.buffer < len(program.buffers):
-                raise ShaderError(f"{where}: binding {i} names buffer {binding.buffer} of {len(program.buffers)}")
+                raise ShaderError(
+                    f"{where}: binding {i} names buffer {binding.buffer} of {len(program.buffers)}"
+                )
         if len(d.push) != info.push_words:
-            raise ShaderError(f"{where}: {len(d.push)} push words, the shader takes {info.push_words}")
+            raise ShaderError(
+                f"{where}: {len(d.push)} push words, the shader takes {info.push_words}"
+            )
         if len(d.kernel.spec) != len(info.spec_ids):
             raise ShaderError(
                 f"{where}: {len(d.kernel.spec)} specialization constants, the shader has {len(info.spec_ids)}"

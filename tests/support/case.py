@@ -64,7 +64,11 @@ class Case:
 
 
 def random_array(
-    rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[np.generic], low: float, high: float
+    rng: np.random.Generator,
+    shape: tuple[int, ...],
+    dtype: np.dtype[np.generic],
+    low: float,
+    high: float,
 ) -> Array:
     """Random values of any type that a model's input may have."""
     if dtype == np.bool_:

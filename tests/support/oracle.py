@@ -26,9 +26,7 @@ def reference_interpreter(model: bytes) -> Interpreter:
 
 
 def _interpreter(model: bytes, resolver: OpResolverType) -> Interpreter:
-    return Interpreter(
-        model_content=model, experimental_op_resolver_type=resolver, num_threads=1
-    )
+    return Interpreter(model_content=model, experimental_op_resolver_type=resolver, num_threads=1)
 
 
 def run_interpreter(interpreter: Interpreter, inputs: Sequence[Array]) -> list[Array]:

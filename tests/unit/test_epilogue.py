@@ -24,7 +24,7 @@ def _constants(prefix: str) -> dict[str, int]:
 def test_operator_numbers_are_those_of_the_shader() -> None:
     numbers = _constants("OP_")
     assert numbers.pop("NONE") == 0
-    assert {**epilogue.UNARY_CODES, **epilogue.BINARY_CODES} == numbers
+    assert numbers == {**epilogue.UNARY_CODES, **epilogue.BINARY_CODES}
 
 
 def test_mode_numbers_are_those_of_the_shader() -> None:

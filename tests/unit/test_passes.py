@@ -42,7 +42,10 @@ def _add(w: ModelWriter, a: int, b: int, activation: str = "NONE") -> int:
 
 
 def _fused(graph: Graph) -> list[str]:
-    return ["+".join((n.op, *(s.op for s in n.steps))) for n in run_passes(graph, ends_in_epilogue).nodes]
+    return [
+        "+".join((n.op, *(s.op for s in n.steps)))
+        for n in run_passes(graph, ends_in_epilogue).nodes
+    ]
 
 
 def test_fold_constants_keeps_half_weights_as_they_are() -> None:

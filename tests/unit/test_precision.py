@@ -123,6 +123,7 @@ def test_operators_by_name(fusion: bool) -> None:
 
 def test_a_named_product_of_one_value_is_found() -> None:
     """The passes make a SQUARE of it."""
+
     def build(w: ModelWriter) -> None:
         x = w.input(SHAPE)
         w.output(w.op("MUL", [x, x], [SHAPE]))

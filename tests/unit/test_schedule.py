@@ -50,7 +50,10 @@ def test_independent_dispatches_stay_together() -> None:
 
 
 def test_reuse_of_an_allocation_is_a_hazard() -> None:
-    chain = [Buffer(0, "in", 8, "input"), *(Buffer(i, f"t{i}", 8, "temporary") for i in range(1, 4))]
+    chain = [
+        Buffer(0, "in", 8, "input"),
+        *(Buffer(i, f"t{i}", 8, "temporary") for i in range(1, 4)),
+    ]
     buffers = (*chain, Buffer(4, "out", 8, "output"))
     reads_writes = [([0], [1]), ([1], [2]), ([0], [3]), ([2, 3], [4])]
     program = Program(

@@ -44,7 +44,10 @@ def test_strides_find_every_element(shape: tuple[int, ...]) -> None:
     positions[:, :inner] = np.arange(s.num_elements(shape)).reshape(-1, inner)
     at = np.zeros(shape, np.int64)
     for axis, step in enumerate(s.strides(shape)):
-        at += np.arange(shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(shape))]) * step
+        at += (
+            np.arange(shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+            * step
+        )
     assert positions.reshape(-1)[at.reshape(-1)].tolist() == list(range(s.num_elements(shape)))
 
 

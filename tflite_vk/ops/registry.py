@@ -141,17 +141,19 @@ def _check_shapes(node: Node, graph: Graph, operator: Operator) -> str | None:
     for position, shape in enumerate(shapes):
         declared = graph.output(node, position).shape
         if tuple(shape) != declared:
-            return f"output {position} is declared {list(declared)}, its operator makes {list(shape)}"
+            return (
+                f"output {position} is declared {list(declared)}, its operator makes {list(shape)}"
+            )
     return None
 
 
-def unsupported_reason(
-    node: Node, graph: Graph, limits: DeviceLimits | None = None
-) -> str | None:
+def unsupported_reason(node: Node, graph: Graph, limits: DeviceLimits | None = None) -> str | None:
     """Why a node stays on the CPU, in words; None where it will run on the device."""
     operator = find(node, graph)
     if operator is None:
-        return "custom operator without a kernel" if node.is_custom else "no kernel for this operator"
+        return (
+            "custom operator without a kernel" if node.is_custom else "no kernel for this operator"
+        )
     newest = operator.versions[node.op]
     if node.version > newest:
         return f"version {node.version} is newer than the kernel (supported: up to {newest})"

@@ -25,14 +25,21 @@ def _depthwise(
         n, h, width, c = x
         a = attributes
         oc = c * multiplier
-        eh, ew = ((k - 1) * d + 1 for k, d in zip(kernel, (a.dilation_h_factor, a.dilation_w_factor), strict=True))
+        eh, ew = (
+            (k - 1) * d + 1
+            for k, d in zip(kernel, (a.dilation_h_factor, a.dilation_w_factor), strict=True)
+        )
         if a.padding == "SAME":
             oh, ow = -(-h // a.stride_h), -(-width // a.stride_w)
         else:
             oh, ow = (h - eh) // a.stride_h + 1, (width - ew) // a.stride_w + 1
         shape = (1, *kernel, oc)
         source = w.input(x)
-        weights = w.input(shape) if run_time_filter else w.const(rng.uniform(-1, 1, shape).astype(np.float32))
+        weights = (
+            w.input(shape)
+            if run_time_filter
+            else w.const(rng.uniform(-1, 1, shape).astype(np.float32))
+        )
         bias = [w.const(rng.uniform(-1, 1, oc).astype(np.float32))] if has_bias else []
         inputs = [source, weights, *bias]
         w.output(w.op("DEPTHWISE_CONV_2D", inputs, [(n, oh, ow, oc)], attributes))
@@ -40,7 +47,9 @@ def _depthwise(
     return build
 
 
-def _a(padding: str = "SAME", s: int = 1, d: int = 1, m: int = 1, act: str = "NONE") -> DepthwiseConv2DAttributes:
+def _a(
+    padding: str = "SAME", s: int = 1, d: int = 1, m: int = 1, act: str = "NONE"
+) -> DepthwiseConv2DAttributes:
     return DepthwiseConv2DAttributes(
         fused_activation_function=act,  # type: ignore[arg-type]
         padding=padding,  # type: ignore[arg-type]
@@ -74,5 +83,7 @@ CASES += [
     Case("DEPTHWISE_large_stride", _depthwise((1, 29, 31, 3), (3, 3), 1, _a("VALID", s=7))),
     Case("DEPTHWISE_large_kernel", _depthwise((1, 40, 40, 3), (25, 25), 1, _a())),
     Case("H8_run_time_filter", _depthwise((1, 7, 6, 5), (3, 3), 1, _a(), run_time_filter=True)),
-    Case("H8_run_time_filter_m2", _depthwise((1, 7, 6, 5), (3, 3), 2, _a(m=2), run_time_filter=True)),
+    Case(
+        "H8_run_time_filter_m2", _depthwise((1, 7, 6, 5), (3, 3), 2, _a(m=2), run_time_filter=True)
+    ),
 ]

@@ -40,18 +40,24 @@ _BROADCASTS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
 )
 
 
-def _unary(op: str, shape: tuple[int, ...], attributes: object = None) -> Callable[[ModelWriter], None]:
+def _unary(
+    op: str, shape: tuple[int, ...], attributes: object = None
+) -> Callable[[ModelWriter], None]:
     def build(w: ModelWriter) -> None:
         w.output(w.op(op, [w.input(shape)], [shape], attributes or NoAttributes()))  # type: ignore[arg-type]
 
     return build
 
 
-def _binary(op: str, a: tuple[int, ...], b: tuple[int, ...], const: int | None) -> Callable[[ModelWriter], None]:
+def _binary(
+    op: str, a: tuple[int, ...], b: tuple[int, ...], const: int | None
+) -> Callable[[ModelWriter], None]:
     def build(w: ModelWriter) -> None:
         rng = np.random.default_rng(7)
         operands = [
-            w.const(rng.uniform(0.5, 2.0, shape).astype(np.float32)) if const == i else w.input(shape)
+            w.const(rng.uniform(0.5, 2.0, shape).astype(np.float32))
+            if const == i
+            else w.input(shape)
             for i, shape in enumerate((a, b))
         ]
         out = np.broadcast_shapes(a, b)
@@ -92,5 +98,10 @@ CASES += [
     Case(f"{op}_const{const}_{_label(a)}_{_label(b)}", _binary(op, a, b, const), low=0.5)
     for op in ("SUB", "DIV", "POW")
     for const in (0, 1)
-    for a, b in (((3,), (1, 4, 4, 3)), ((1, 4, 4, 3), (1, 4, 4, 3)), ((), (2, 5)), ((1, 1, 1, 1), (1, 3, 5, 2)))
+    for a, b in (
+        ((3,), (1, 4, 4, 3)),
+        ((1, 4, 4, 3), (1, 4, 4, 3)),
+        ((), (2, 5)),
+        ((1, 1, 1, 1), (1, 3, 5, 2)),
+    )
 ]

@@ -24,7 +24,11 @@ def _dense(
         rng = np.random.default_rng(2)
         outputs, inputs = weights
         source = w.input(x)
-        matrix = w.input(weights) if run_time_filter else w.const(rng.uniform(-1, 1, weights).astype(np.float32))
+        matrix = (
+            w.input(weights)
+            if run_time_filter
+            else w.const(rng.uniform(-1, 1, weights).astype(np.float32))
+        )
         bias = w.const(rng.uniform(-1, 1, outputs).astype(np.float32)) if has_bias else None
         shape = (*x[:-1], outputs) if keep else (int(np.prod(x)) // inputs, outputs)
         attributes = FullyConnectedAttributes(
