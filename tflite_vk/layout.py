@@ -64,33 +64,14 @@ def tensor_view(words: Words, shape: Sequence[int], storage: Storage) -> npt.NDA
     return flat.reshape(*shape[:-1], vectors_per_row(shape) * LANES)[..., : shape[-1]]
 
 
-class Saturation:
-    """float32 values made ready for float16 storage, in memory allocated once.
-
-    Values beyond float16's range become 65504, so that they don't turn into infinities; infinities
-    and NaN stay.
-    """
-
-    def __init__(self, shape: Sequence[int]) -> None:
-        """Allocate for one shape."""
-        self._values = np.empty(tuple(shape), np.float32)
-        self._is_infinite = np.empty(tuple(shape), np.bool_)
-
-    def __call__(self, source: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """The saturated values, good until the next call."""
-        np.clip(source, -FLOAT16_MAX, FLOAT16_MAX, out=self._values)
-        np.isinf(source, out=self._is_infinite)
-        np.copyto(self._values, source, where=self._is_infinite)
-        return self._values
-
-
 def store(words: Words, array: npt.NDArray[np.generic], storage: Storage) -> None:
     """Write a host array into a device buffer's words; padding lanes keep what they held.
 
-    float32 values saturate where storage is f16, see `Saturation`.
+    float32 values beyond float16's range saturate at 65504 where storage is f16, so that they
+    don't turn into infinities; infinities and NaN stay.
     """
     if storage == "f16" and array.dtype == np.float32:
-        array = Saturation(array.shape)(array)
+        array = np.where(np.isinf(array), array, np.clip(array, -FLOAT16_MAX, FLOAT16_MAX))
     tensor_view(words, array.shape, storage)[...] = array
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from tflite_vk.device_info import DeviceInfo
 from tflite_vk.errors import UnsupportedOpError
 from tflite_vk.ir.graph import Graph
-from tflite_vk.layout import Storage
 from tflite_vk.ops import registry
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.precision import fp32_outputs, nodes_named
@@ -27,14 +26,12 @@ class Lowered:
         graph: the graph after all passes, which the dispatches follow.
         program: what the device runs.
         buffer: tensor id to buffer, for every run-time graph input and output.
-        storage: how that buffer holds it.
         flat: those of them whose buffer holds the host array as it is, without padded rows.
     """
 
     graph: Graph
     program: Program
     buffer: dict[int, int]
-    storage: dict[int, Storage]
     flat: frozenset[int]
 
 
@@ -67,20 +64,18 @@ def lower(
     ctx = LoweringContext(graph, device)
     full = fp32_outputs(graph, wanted) if half else frozenset()
     buffers: dict[int, int] = {}
-    storage: dict[int, Storage] = {}
     flat: set[int] = set()
     for tensor_id in dict.fromkeys(graph.inputs):
         tensor = graph.tensors[tensor_id]
         if tensor.is_const or not tensor.num_elements:
             continue
-        # What no node reads as float16 arrives as the host has it.
-        ctx.half = half and any(
-            n.outputs[0] not in full for n in graph.nodes if tensor_id in n.reads
-        )
-        storage[tensor_id] = ctx.storage(tensor)
         if is_better_flat(tensor):
             flat.add(tensor_id)
-            buffers[tensor_id] = unpack_input(ctx, tensor)
+            ctx.half = half and not any(
+                n.outputs[0] in full for n in graph.nodes if tensor_id in n.reads
+            )
+            buffers[tensor_id] = unpack_input(ctx, tensor, ctx.storage(tensor))
+            ctx.half = False
         else:
             buffers[tensor_id] = ctx.mark(tensor_id, "input")
     for node in graph.nodes:
@@ -90,16 +85,15 @@ def lower(
         assert operator is not None, node.op
         ctx.half = half and node.outputs[0] not in full
         if operator.is_alias(node, graph):
+            ctx.half = ctx.half and ctx.stored_as(node.inputs[0]) == "f16"
             ctx.alias(node.outputs[0], node.inputs[0])
         else:
             operator.lower(node, ctx)
+    ctx.half = False
     for tensor_id in dict.fromkeys(graph.outputs):
         tensor = graph.tensors[tensor_id]
         if tensor.is_const or not tensor.num_elements or tensor_id in buffers:
             continue
-        ctx.half = half
-        storage[tensor_id] = ctx.stored_as(tensor_id)
-        ctx.half = storage[tensor_id] == "f16"
         if is_better_flat(tensor) and ctx.is_temporary(tensor_id):
             flat.add(tensor_id)
             buffers[tensor_id] = pack_output(ctx, tensor)
@@ -108,4 +102,4 @@ def lower(
     all_buffers, dispatches = ctx.finish()
     program = Program(graph.name, all_buffers, dispatches)
     verify_program(program)
-    return Lowered(graph, program, buffers, storage, frozenset(flat))
+    return Lowered(graph, program, buffers, frozenset(flat))

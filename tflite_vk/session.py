@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tflite_vk.dtypes import DType
 from tflite_vk.fp16 import OutputWatch, check_conversions
 from tflite_vk.ir.graph import Graph, Tensor
-from tflite_vk.layout import STORAGE_NUMPY, Saturation, tensor_view
+from tflite_vk.layout import STORAGE_NUMPY, tensor_view
 from tflite_vk.lowering import Lowered, lower
 from tflite_vk.memory import plan_memory
+from tflite_vk.ops.repack import host_storage
 from tflite_vk.program import Words
 from tflite_vk.runtime.device import Device
 from tflite_vk.shape import num_elements
@@ -30,17 +30,15 @@ class _Input:
         tensor_id: its tensor.
         buffer: its buffer.
         view: its values on the device, in the tensor's shape.
-        saturation: what float32 values go through before they become float16.
     """
 
     tensor_id: int
     buffer: int
     view: Array
-    saturation: Saturation | None
 
     def fill(self, array: Array) -> None:
         """Write values for the next run."""
-        self.view[...] = array if self.saturation is None else self.saturation(array)
+        self.view[...] = array
 
 
 class Session:
@@ -127,9 +125,7 @@ class Session:
     def _make_input(self, tensor_id: int) -> _Input:
         buffer = self.lowered.buffer[tensor_id]
         view = self._view(tensor_id, self.executable.input_words(buffer))
-        is_half = self.lowered.storage[tensor_id] == "f16"
-        saturates = is_half and self._tensor(tensor_id).dtype is DType.FLOAT32
-        return _Input(tensor_id, buffer, view, Saturation(view.shape) if saturates else None)
+        return _Input(tensor_id, buffer, view)
 
     def _make_output(self, tensor_id: int) -> Array | None:
         """What an output is read from; None where there is nothing to read on the device."""
@@ -142,7 +138,8 @@ class Session:
 
     def _view(self, tensor_id: int, words: Words) -> Array:
         """An input or output in its buffer, in the tensor's shape."""
-        shape, storage = self._tensor(tensor_id).shape, self.lowered.storage[tensor_id]
+        tensor = self._tensor(tensor_id)
+        shape, storage = tensor.shape, host_storage(tensor)
         if tensor_id not in self.lowered.flat:
             return tensor_view(words, shape, storage)
         flat = words.view(STORAGE_NUMPY[storage])

@@ -147,7 +147,8 @@ class LoweringContext:
 
     def is_temporary(self, tensor_id: int) -> bool:
         """True where a tensor's buffer belongs to no input, output, constant or state so far."""
-        return self._drafts[self.buffer(tensor_id)].kind == "temporary"
+        buffer = self.buffer(tensor_id, self.stored_as(tensor_id))
+        return self._drafts[buffer].kind == "temporary"
 
     def constant(self, words: npt.NDArray[np.generic], name: str) -> int:
         """A constant buffer of 32-bit words; equal contents share one buffer."""

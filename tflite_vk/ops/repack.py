@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tflite_vk.ir.graph import Node, Tensor
-from tflite_vk.layout import Storage, words_for
+from tflite_vk.layout import Storage, storage_of, words_for
 from tflite_vk.ops.context import HOST_NODE, LoweringContext
 from tflite_vk.ops.division import division_words
 from tflite_vk.ops.moving import lanes_variant
@@ -29,12 +29,25 @@ def repack_into(
     target: int,
     new: Shape,
     storage: Storage,
+    stored: Storage | None = None,
 ) -> None:
-    """Add the dispatch that copies a buffer of one shape into a buffer of another."""
+    """Add the dispatch that copies a buffer of one shape into a buffer of another.
+
+    Args:
+        ctx: the context.
+        node: the node it serves.
+        source: buffer to read.
+        old: its shape.
+        target: buffer to write.
+        new: its shape.
+        storage: of the source.
+        stored: of the target, "f32" for "f16" or the other way round; None for the source's.
+    """
+    is_same = stored in (None, storage)
     vectors = num_vectors(new)
     ctx.dispatch_flat(
         node,
-        lanes_variant("repack", storage),
+        lanes_variant("repack", storage) if is_same else f"convert_{storage}_{stored}",
         [source, target],
         invocations=vectors,
         push=(
@@ -58,6 +71,13 @@ def repack(ctx: LoweringContext, node: Node, tensor: Tensor, shape: Shape) -> in
     return target
 
 
+def host_storage(tensor: Tensor) -> Storage:
+    """How a graph input or output meets the host: as it is, for NumPy converts float16 slowly."""
+    storage = storage_of(tensor.dtype)
+    assert storage is not None, tensor.dtype
+    return storage
+
+
 def is_better_flat(tensor: Tensor) -> bool:
     """True for a graph input or output whose rows have padding, and are many.
 
@@ -66,21 +86,29 @@ def is_better_flat(tensor: Tensor) -> bool:
     return tensor.num_elements >= FLAT_ELEMENTS and inner(tensor.shape) % LANES != 0
 
 
-def unpack_input(ctx: LoweringContext, tensor: Tensor) -> int:
-    """A host-written buffer in the array's own order, and the dispatch from it to the tensor."""
+def unpack_input(ctx: LoweringContext, tensor: Tensor, stored: Storage) -> int:
+    """A host-written buffer in the array's own order, and the dispatch from it to the tensor.
+
+    Args:
+        ctx: the context.
+        tensor: a graph input.
+        stored: how the nodes read it.
+    """
     flat = (tensor.num_elements,)
-    storage = ctx.storage(tensor)
+    storage = host_storage(tensor)
     source = ctx.host_buffer(words_for(flat, storage), f"{tensor.name}/flat", "input")
     node = Node(HOST_NODE, "INPUT", (), (tensor.id,))
-    repack_into(ctx, node, source, flat, ctx.buffer(tensor.id), tensor.shape, storage)
+    target = ctx.buffer(tensor.id, stored)
+    repack_into(ctx, node, source, flat, target, tensor.shape, storage, stored)
     return source
 
 
 def pack_output(ctx: LoweringContext, tensor: Tensor) -> int:
     """A host-read buffer in the array's own order, and the dispatch from the tensor to it."""
     flat = (tensor.num_elements,)
-    storage = ctx.storage(tensor)
+    storage, stored = host_storage(tensor), ctx.stored_as(tensor.id)
     target = ctx.host_buffer(words_for(flat, storage), f"{tensor.name}/flat", "output")
     node = Node(HOST_NODE, "OUTPUT", (tensor.id,), ())
-    repack_into(ctx, node, ctx.buffer(tensor.id), tensor.shape, target, flat, storage)
+    source = ctx.buffer(tensor.id, stored)
+    repack_into(ctx, node, source, tensor.shape, target, flat, stored, storage)
     return target
