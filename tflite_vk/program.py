@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -113,6 +113,11 @@ class Program:
     def kernels(self) -> tuple[Kernel, ...]:
         """The distinct pipelines, in order of first use."""
         return tuple(dict.fromkeys(d.kernel for d in self.dispatches))
+
+    def without_constants(self) -> Program:
+        """The same without the content of constants, for when the device has them."""
+        kept = (replace(b, data=None) if b.kind == "constant" else b for b in self.buffers)
+        return replace(self, buffers=tuple(kept))
 
 
 @dataclass(frozen=True)

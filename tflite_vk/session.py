@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from tflite_vk.cache.compile_cache import CompileCache
+from tflite_vk.compiler import CompileSettings, compile_graph
 from tflite_vk.fp16 import OutputWatch, check_conversions
 from tflite_vk.ir.graph import Graph, Tensor
 from tflite_vk.layout import STORAGE_NUMPY, tensor_view
-from tflite_vk.lowering import Lowered, lower
-from tflite_vk.memory import plan_memory
 from tflite_vk.ops.repack import host_storage
+from tflite_vk.options import DelegateOptions
 from tflite_vk.program import Words
 from tflite_vk.runtime.device import Device
 from tflite_vk.shape import num_elements
@@ -46,7 +47,8 @@ class Session:
 
     Attributes:
         graph: the graph as given.
-        lowered: the program and how tensors meet its buffers.
+        lowered: the program, without the content of constants, and how tensors meet its buffers.
+            Out of a cache it has of its graph the inputs and outputs only.
         plan: where its buffers lie.
     """
 
@@ -60,6 +62,7 @@ class Session:
         fp32_ops: Collection[str] = (),
         profiling: bool = False,
         guard_words: int = 0,
+        cache: CompileCache | None = None,
     ) -> None:
         """Compile.
 
@@ -71,6 +74,7 @@ class Session:
             fp32_ops: operators that keep float32 in "fp16", by TFLite's names.
             profiling: time every dispatch.
             guard_words: words of a known pattern behind every allocation (tests).
+            cache: where compiled programs are kept between processes.
 
         Raises:
             UnsupportedOpError: a node that partitioning should have left out.
@@ -81,10 +85,8 @@ class Session:
             check_conversions(device)
         self._watch = OutputWatch(graph) if precision == "fp16" else None
         self.graph = graph
-        self.lowered: Lowered = lower(
-            graph, device.info, half=precision == "fp16", fusion=fusion, fp32_ops=fp32_ops
-        )
-        self.plan = plan_memory(self.lowered.program)
+        settings = CompileSettings(precision, fusion=fusion, fp32_ops=tuple(fp32_ops))
+        self.lowered, self.plan = compile_graph(graph, device, settings, cache)
         self._lock = threading.Lock()
         self.executable = device.compile(
             self.lowered.program, self.plan, profiling=profiling, guard_words=guard_words
@@ -95,6 +97,27 @@ class Session:
         ]
         self._passed_on = frozenset(graph.inputs)
         self._outputs = {t: self._make_output(t) for t in dict.fromkeys(graph.outputs)}
+        # The device has the weights by now; a second copy on the host would serve nobody.
+        self.lowered = replace(self.lowered, program=self.lowered.program.without_constants())
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        device: Device,
+        options: DelegateOptions,
+        cache: CompileCache | None = None,
+    ) -> Session:
+        """Compile as options say; see `__init__`."""
+        return cls(
+            graph,
+            device,
+            precision=options.precision,
+            fusion=options.fusion,
+            fp32_ops=options.fp32_ops,
+            profiling=options.profiling,
+            cache=cache,
+        )
 
     def run(self, inputs: Mapping[int, Array], outputs: Mapping[int, Array]) -> None:
         """Run once. Allocates nothing.

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tflite_vk import tflite_abi as abi
+from tflite_vk.cache.compile_cache import open_cache
 from tflite_vk.delegate.abi import replace_nodes
 from tflite_vk.delegate.callbacks import (
     forget_delegate,
@@ -229,23 +230,15 @@ class VulkanDelegate(GraphDelegate):
             cache_dir=chosen.cache_dir,
             model_token=chosen.model_token,
         )
-        if chosen.cache_dir is not None and device.dispatcher == "kompute":
-            logger.warning("cache_dir does nothing under Kompute; choose dispatcher='vulkan'")
+        cache = open_cache(chosen, device.info)
 
         def compile_graph(graph: Graph) -> Session:
-            return Session(
-                graph,
-                device,
-                precision=chosen.precision,
-                fp32_ops=chosen.fp32_ops,
-                fusion=chosen.fusion,
-                profiling=chosen.profiling,
-            )
+            return Session.of(graph, device, chosen, cache)
 
         def unsupported(node: Node, graph: Graph) -> str | None:
             return unsupported_reason(node, graph, device.info.limits)
 
-        super().__init__(Target(compile_graph, unsupported, device.info.name), chosen)
+        super().__init__(Target(compile_graph, unsupported, device.info.name, cache), chosen)
 
 
 def load_delegate(options: Mapping[str, object] | None = None) -> VulkanDelegate:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tflite_vk import tflite_abi as abi
+from tflite_vk.cache.compile_cache import CompileCache
+from tflite_vk.cache.plans import PlanRecorder
 from tflite_vk.delegate.kernel import Compile, Compiled, Kernel
 from tflite_vk.errors import DeviceError, Error
 from tflite_vk.frontend.context import (
@@ -30,6 +32,8 @@ from tflite_vk.shape import Shape
 
 logger = logging.getLogger("tflite_vk")
 
+_DOOR = "delegate"  # keeps the shapes it is given, so its plans are not those of the interpreter
+
 Unsupported = Callable[[Node, Graph], str | None]
 
 
@@ -41,11 +45,13 @@ class Target:
         compile: makes a graph ready; raises an Error where it can't.
         unsupported: why a node can't run, None where it can.
         name: of the device, for reports.
+        cache: what earlier processes found out about graphs.
     """
 
     compile: Compile
     unsupported: Unsupported
     name: str = ""
+    cache: CompileCache | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,17 @@ class SubgraphPlan:
         read = read_subgraph(context, "main" if index == 0 else f"subgraph {index}")
         folded = _fold(read.graph)
         folded = _infer(folded, registry.infer_shapes if is_again else _missing_shapes)
-        return _Planner(context, target, options, read, folded, index).make()
+        cache = target.cache
+        found = None if cache is None else cache.load_plan(folded, _DOOR)
+        if found is not None:
+            target = replace(target, unsupported=found.unsupported(target.unsupported))
+            return _Planner(context, target, options, read, folded, index).make()
+        recorder = PlanRecorder(target.unsupported)
+        target = replace(target, unsupported=recorder)
+        plan = _Planner(context, target, options, read, folded, index).make()
+        if cache is not None:
+            cache.save_plan(folded, _DOOR, recorder.plan())
+        return plan
 
     @property
     def nodes_to_replace(self) -> list[int]:

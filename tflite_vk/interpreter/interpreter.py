@@ -6,21 +6,25 @@ import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
 
+from tflite_vk.cache.compile_cache import open_cache
 from tflite_vk.frontend.flatbuffer import Model, Signature, read_file, read_model
 from tflite_vk.interpreter.details import numpy_type, tensor_details
-from tflite_vk.interpreter.litert import LiteRt
-from tflite_vk.interpreter.plan import SubgraphPlan, plan_subgraph
+from tflite_vk.interpreter.plan import SubgraphPlan, plan_for_shapes
 from tflite_vk.interpreter.signature_runner import SignatureRunner, find_signature
 from tflite_vk.interpreter.subgraph_runner import NotTakenError, SubgraphRunner, check_readable
 from tflite_vk.ir.graph import Graph
 from tflite_vk.options import DelegateOptions
 from tflite_vk.runtime.open import open_device
 from tflite_vk.session import Session
+from tflite_vk.shape import Shape
 from tflite_vk.support_report import SupportReport
+
+if TYPE_CHECKING:
+    from tflite_vk.interpreter.litert import LiteRt
 
 Array = npt.NDArray[Any]
 
@@ -72,13 +76,16 @@ class Interpreter:
         self._runners: dict[int, SubgraphRunner] = {}
         self._litert: LiteRt | None = None
         self._num_threads = num_threads
-        self._options = DelegateOptions.from_keywords(options, keywords)
+        o = self._options = DelegateOptions.from_keywords(options, keywords)
         if model_path is not None:
             self._content, source = read_file(model_path), Path(model_path).name
         else:
             self._content, source = bytes(model_content or b""), "model_content"
         self._model: Model = read_model(self._content, source)
-        self._device = open_device(self._options.device, self._options.dispatcher)
+        self._device = open_device(
+            o.device, o.dispatcher, cache_dir=o.cache_dir, model_token=o.model_token
+        )
+        self._cache = open_cache(self._options, self._device.info)
         runnable = {0, *(s.subgraph for s in self._model.signatures)}
         self._runners = {i: self._runner(self._model.subgraphs[i]) for i in sorted(runnable)}
         plans = {i: runner.plan() for i, runner in self._runners.items()}
@@ -89,17 +96,10 @@ class Interpreter:
 
     def _runner(self, graph: Graph) -> SubgraphRunner:
         def compile_graph(graph: Graph) -> Session:
-            return Session(
-                graph,
-                self._device,
-                precision=self._options.precision,
-                fp32_ops=self._options.fp32_ops,
-                fusion=self._options.fusion,
-                profiling=self._options.profiling,
-            )
+            return Session.of(graph, self._device, self._options, self._cache)
 
-        def plan(inferred: Graph) -> SubgraphPlan:
-            return plan_subgraph(graph, inferred, self._options, self._device.info)
+        def plan(shapes: Mapping[int, Shape]) -> SubgraphPlan:
+            return plan_for_shapes(graph, shapes, self._options, self._device.info, self._cache)
 
         return SubgraphRunner(graph, plan, compile_graph)
 
@@ -110,6 +110,9 @@ class Interpreter:
         )
 
     def _open_litert(self, report: SupportReport) -> LiteRt:
+        # Most models run without LiteRT and the delegate, and start sooner without importing them.
+        from tflite_vk.interpreter.litert import LiteRt
+
         return LiteRt(self._content, self._options, self._num_threads, report)
 
     def _hand_over(self, subgraph: int, refusal: NotTakenError) -> LiteRt:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from tflite_vk.cache.compile_cache import CompileCache
+from tflite_vk.cache.plans import PlanRecorder, changed_shapes
 from tflite_vk.device_info import DeviceInfo
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops import registry
 from tflite_vk.options import DelegateOptions
-from tflite_vk.partition import excluded_by_options, plan_partitions
+from tflite_vk.partition import Unsupported, excluded_by_options, plan_partitions
 from tflite_vk.passes.fold_constants import fold_constants
+from tflite_vk.passes.fold_shapes import fold_shape_node
+from tflite_vk.passes.infer_shapes import infer_shapes, with_shape
+from tflite_vk.shape import Shape
 from tflite_vk.support_report import SupportReport
+
+_DOOR = "interpreter"  # infers all shapes anew, so its plans are not those of the delegate
 
 
 @dataclass(frozen=True)
@@ -28,8 +36,55 @@ class SubgraphPlan:
     is_taken: bool
 
 
+def plan_for_shapes(
+    original: Graph,
+    input_shapes: Mapping[int, Shape],
+    options: DelegateOptions,
+    device: DeviceInfo,
+    cache: CompileCache | None = None,
+) -> SubgraphPlan:
+    """Decide for a subgraph and the shapes of its inputs.
+
+    Args:
+        original: as read.
+        input_shapes: by tensor id.
+        options: what may go to the device.
+        device: what has to run it.
+        cache: asked first, and told afterwards.
+
+    Raises:
+        ValueError: the shapes do not fit an operator; names it.
+    """
+
+    def unsupported(node: Node, graph: Graph) -> str | None:
+        return registry.unsupported_reason(node, graph, device.limits)
+
+    resized = original.with_(
+        tensors=[
+            with_shape(original.tensors[t], shape)
+            for t, shape in input_shapes.items()
+            if shape != original.tensors[t].shape
+        ]
+    )
+    found = None if cache is None else cache.load_plan(resized, _DOOR)
+    if found is not None:
+        graph = found.with_shapes(resized)
+        return plan_subgraph(original, graph, options, device, found.unsupported(unsupported))
+    graph = infer_shapes(original, registry.infer_shapes, input_shapes, fold_shape_node)
+    recorder = PlanRecorder(unsupported)
+    plan = plan_subgraph(original, graph, options, device, recorder)
+    shapes = None if cache is None else changed_shapes(resized, graph)
+    if cache is not None and shapes is not None:
+        cache.save_plan(resized, _DOOR, recorder.plan(shapes))
+    return plan
+
+
 def plan_subgraph(
-    original: Graph, graph: Graph, options: DelegateOptions, device: DeviceInfo
+    original: Graph,
+    graph: Graph,
+    options: DelegateOptions,
+    device: DeviceInfo,
+    unsupported: Unsupported | None = None,
 ) -> SubgraphPlan:
     """Decide for a subgraph whose shapes are known.
 
@@ -41,16 +96,17 @@ def plan_subgraph(
         graph: with shapes, and without the nodes that compute shapes.
         options: what may go to the device.
         device: what has to run it.
+        unsupported: why a node can't run there; None asks the registry.
     """
     folded = fold_constants(graph)
 
-    def unsupported(node: Node, graph: Graph) -> str | None:
+    def ask_registry(node: Node, graph: Graph) -> str | None:
         return registry.unsupported_reason(node, graph, device.limits)
 
     excluded = excluded_by_options(original, options.excluded_ops, options.excluded_nodes)
     plan = plan_partitions(
         folded,
-        unsupported,
+        unsupported or ask_registry,
         max_partitions=options.max_delegated_partitions,
         min_nodes=options.min_nodes_per_partition,
         excluded=excluded,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,7 @@ import numpy.typing as npt
 from tflite_vk.interpreter.details import numpy_type
 from tflite_vk.interpreter.plan import SubgraphPlan
 from tflite_vk.ir.graph import Graph, Tensor
-from tflite_vk.ops import registry
-from tflite_vk.passes.fold_shapes import fold_shape_node
-from tflite_vk.passes.infer_shapes import infer_shapes, with_shape
+from tflite_vk.passes.infer_shapes import with_shape
 from tflite_vk.session import Session
 from tflite_vk.shape import Shape
 
@@ -44,9 +42,16 @@ class SubgraphRunner:
     def __init__(
         self,
         graph: Graph,
-        plan: Callable[[Graph], SubgraphPlan],
+        plan: Callable[[Mapping[int, Shape]], SubgraphPlan],
         compile_graph: Callable[[Graph], Session],
     ) -> None:
+        """Nothing is compiled yet.
+
+        Args:
+            graph: as read.
+            plan: decides for shapes of the inputs by tensor id; ValueError where they don't fit.
+            compile_graph: makes a session of a planned graph.
+        """
         self.graph = graph
         self.current = graph
         self.is_allocated = False
@@ -81,10 +86,9 @@ class SubgraphRunner:
         """
         shapes = {t: self.current.tensors[t].shape for t in self.graph.inputs}
         try:
-            inferred = infer_shapes(self.graph, registry.infer_shapes, shapes, fold_shape_node)
+            return self._plan(shapes)
         except ValueError as error:
             raise RuntimeError(f"Cannot allocate tensors: {error}") from None
-        return self._plan(inferred)
 
     def allocate(self) -> None:
         """Compile for the present input shapes, unless that has been done, and make host arrays.

@@ -81,6 +81,7 @@ class KomputeExecutable:
         self._views: dict[int, Words] = {}
         self._slot = plan.slot
         self._allocate(plan)
+        self._program = program.without_constants()
         # Each Kompute algorithm makes a pipeline of its own: equal dispatches share one.
         self._algorithms: dict[Hashable, Any] = {}
         work = [self._algorithm(d) for d in program.dispatches]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from tflite_vk.device_info import DeviceInfo
 from tflite_vk.errors import DeviceError, OptionError
 from tflite_vk.runtime.device import Device
+from tflite_vk.runtime.driver_cache import mesa_cache_in
 from tflite_vk.runtime.vulkan.features import without_enabling
 from tflite_vk.runtime.vulkan.probe import INSTALL_HINT, probe
 
@@ -115,8 +116,8 @@ def open_device(
     Args:
         wanted: as for `choose`.
         dispatcher: "kompute", "vulkan", or "auto": Kompute where it is installed and works.
-        cache_dir: folder of pipelines compiled earlier, for the Vulkan dispatcher; Kompute can't
-            keep any.
+        cache_dir: folder of pipelines compiled earlier. Kompute keeps none itself; under either
+            dispatcher Mesa's own cache goes there, where this process opens a device first.
         model_token: name of the file in it, for one file a model; None shares one.
 
     Raises:
@@ -133,7 +134,7 @@ def open_device(
             'survive that; start it with multiprocessing\'s "spawn" method, or open devices in '
             "the forked processes only"
         )
-    with _lock:
+    with _lock, mesa_cache_in(cache_dir):
         # A driver takes its time to start, so it is asked once, and devices() asks it anew.
         _found[:] = _found or probe()
         device = _open_chosen(choose(_found, wanted), dispatcher)
