@@ -33,14 +33,14 @@ def device_only():
 
 
 def needs_cpu():
-    """CONV_2D, then REVERSE_SEQUENCE, which no kernel here does, then CONV's twin."""
+    """FAKE_QUANT, which no kernel here does, then CONV_2D; and CONV_2D alone, its twin."""
     w = ModelWriter()
     shape = (2, 7, 6, 2)
     x = w.input(shape, "x")
-    lengths = w.const(np.array([3, 5], np.int32))
-    r = w.op("REVERSE_SEQUENCE", [x, lengths], [shape], ir.ReverseSequenceAttributes(seq_dim=1))
+    w.const(np.array([3, 5], np.int32), "read by nobody")
+    r = w.op("FAKE_QUANT", [x], [shape], ir.FakeQuantAttributes(min=-6, max=6, num_bits=8))
     w.output(convolution(w, r, shape))
-    w.signature("reversed", {"x": x}, {"y": w.outputs[0]})
+    w.signature("rounded", {"x": x}, {"y": w.outputs[0]})
     g = w.subgraph("straight")
     z = g.input(shape, "z")
     g.output(convolution(g, z, shape))
@@ -99,7 +99,7 @@ def test_what_the_device_declines_runs_on_litert():
     with Interpreter(model_content=data, num_threads=1) as interpreter:
         assert interpreter.uses_litert
         report = interpreter.report
-        assert {n.op for n in report.nodes if not n.delegated} == {"REVERSE_SEQUENCE"}
+        assert {n.op for n in report.nodes if not n.delegated} == {"FAKE_QUANT"}
         assert {n.op for n in report.nodes if n.delegated} == {"CONV_2D"}
         check(data, interpreter, random(2, 7, 6, 2))
         with pytest.raises(ValueError, match="is intermediate"):
@@ -112,7 +112,7 @@ def test_signatures_that_share_weights_in_turn():
     data = needs_cpu()
     theirs = reference_interpreter(data)
     with Interpreter(model_content=data) as interpreter:
-        for key, name in (("reversed", "x"), ("straight", "z"), ("reversed", "x")):
+        for key, name in (("rounded", "x"), ("straight", "z"), ("rounded", "x")):
             value = random(2, 7, 6, 2)
             got = interpreter.get_signature_runner(key)(**{name: value})["y"]
             want = theirs.get_signature_runner(key)(**{name: value})["y"]
