@@ -21,7 +21,7 @@ from tflite_vk.testing import ModelWriter, TensorSpec
 
 @pytest.fixture(autouse=True)
 def _null_device(monkeypatch):
-    monkeypatch.setattr(module, "open_device", lambda *_: NullDevice())
+    monkeypatch.setattr(module, "open_device", lambda *_, **__: NullDevice())
 
 
 def no_litert(monkeypatch):
@@ -96,7 +96,7 @@ def test_options():
 
 
 def test_no_device(monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise DeviceError("no Vulkan device on this machine")
 
     monkeypatch.setattr(module, "open_device", fail)
