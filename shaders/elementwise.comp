@@ -6,12 +6,12 @@
 #include "dispatch.glsl"
 #include "epilogue.glsl"
 
-#ifndef SRC
-#define SRC ACT
+#ifndef DST
+#define DST ACT
 #endif
 
-TENSOR_IN(0, SRC, x);
-TENSOR_OUT(1, ACT, y);
+TENSOR_IN(0, ACT, x);
+TENSOR_OUT(1, DST, y);
 
 layout(push_constant) uniform Push {
     EPILOGUE_PUSH;
@@ -23,5 +23,5 @@ void main() {
     uint i = flat_index();
     if (i >= p.num_groups) return;
     uint row = i / p.groups_per_row;
-    STORE(ACT, y, i, epilogue(LOAD(SRC, x, i), i, row, i - row * p.groups_per_row, p.immediates));
+    STORE(DST, y, i, epilogue(LOAD(ACT, x, i), i, row, i - row * p.groups_per_row, p.immediates));
 }

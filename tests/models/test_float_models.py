@@ -79,19 +79,19 @@ def _picture(real: Real, shape: tuple[int, ...], rng: np.random.Generator) -> Ar
     return (real.low + unit * np.float32(real.high - real.low)).astype(np.float32)
 
 
-def _inputs(real: Real, model: Model) -> dict[int, Array]:
+def inputs_of(real: Real, model: Model) -> dict[int, Array]:
     rng = np.random.default_rng(11)
     graph = model.subgraphs[0]
     return {t: _picture(real, graph.tensors[t].shape, rng) for t in graph.inputs}
 
 
 @functools.lru_cache(maxsize=1)
-def _reference(real: Real) -> Reference:
+def reference_of(real: Real) -> Reference:
     """What the reference kernels make of the inputs; both front doors are held against it."""
     model = load_model(model_path(real.name))
     other = substitute(model)
     content = model_path(real.name).read_bytes() if other is None else other.content
-    return run_reference(content, _inputs(real, model))
+    return run_reference(content, inputs_of(real, model))
 
 
 @pytest.mark.parametrize(("real", "door"), _parameters())
@@ -99,9 +99,9 @@ def test_real_float_model(real: Real, door: FrontDoor, device: Device) -> None:
     path = model_path(real.name)
     model = load_model(path)
     options = DelegateOptions(dispatcher=device.dispatcher, device=device.info.index)
-    reference = _reference(real)
+    reference = reference_of(real)
     found = compare(
-        path.read_bytes(), _inputs(real, model), reference, door, options, Tolerance(), runs=2
+        path.read_bytes(), inputs_of(real, model), reference, door, options, Tolerance(), runs=2
     )
     assert [n for n in found.report.nodes if not n.delegated] == []
     assert found.report.num_partitions == 1

@@ -7,6 +7,7 @@ import pytest
 from tests.ops.cases import lstm, recurrent
 from tests.support.case import Case, random_array
 from tests.support.compare import assert_close
+from tests.support.half import ROUNDING, half_model, to_half
 from tests.support.oracle import reference_interpreter
 from tflite_vk.frontend.flatbuffer import read_model
 from tflite_vk.runtime.device import Device
@@ -24,9 +25,15 @@ def _stateful() -> list[Case]:
     ]
 
 
+# Of the value and of the output's scale. What float16 keeps of a state goes into the next run.
+_TOLERANCE = {"fp32": (1e-3, 1e-4), "fp16": (1e-3, (RUNS + 1) * ROUNDING)}
+
+
+@pytest.mark.parametrize("precision", list(_TOLERANCE))
 @pytest.mark.parametrize("case", _stateful(), ids=lambda case: case.name)
-def test_state_is_kept_and_reset(case: Case, device: Device) -> None:
-    data = case.model()
+def test_state_is_kept_and_reset(case: Case, precision: str, device: Device) -> None:
+    is_half = precision == "fp16"
+    data = half_model(case) if is_half else case.model()
     graph = read_model(data).subgraphs[0]
     rng = case.rng()
     inputs = [
@@ -38,9 +45,11 @@ def test_state_is_kept_and_reset(case: Case, device: Device) -> None:
         ]
         for _ in range(RUNS)
     ]
+    if is_half:
+        inputs = [[to_half(value) for value in values] for values in inputs]
     oracle = reference_interpreter(data)
     oracle.allocate_tensors()
-    session = Session(graph, device)
+    session = Session(graph, device, precision=precision)
     first = None
     try:
         for values in (*inputs, inputs[0]):
@@ -54,7 +63,7 @@ def test_state_is_kept_and_reset(case: Case, device: Device) -> None:
             session.run(dict(zip(graph.inputs, values, strict=True)), outputs)
             for detail, tensor in zip(oracle.get_output_details(), graph.outputs, strict=True):
                 want = oracle.get_tensor(detail["index"])
-                assert_close(outputs[tensor], want, 1e-3, 1e-4, "output")
+                assert_close(outputs[tensor], want, *_TOLERANCE[precision], "output")
             got = outputs[graph.outputs[0]].copy()
             first = got if first is None else first
         assert got.tobytes() == first.tobytes(), "the run after a reset differs from the first"

@@ -53,6 +53,7 @@ def with_one(value: float) -> Floats:
         (with_one(65504), "reaches 65504"),
         (with_one(-65504), "reaches 65504"),
         (np.full(SHAPE, 60000, np.float32), None),
+        (with_one(-1e6), None),
         (np.zeros(SHAPE, np.float32), "is zero everywhere"),
         (np.zeros((4, 4), np.float32), None),
         (6e-8 * (with_one(2) - 1), None),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -56,6 +57,13 @@ class LoweringContext:
     def limits(self) -> DeviceLimits:
         """Limits of the device."""
         return self.device.limits
+
+    @contextlib.contextmanager
+    def precision(self, *, half: bool) -> Iterator[None]:
+        """Read, write and choose kernels in one precision for a while."""
+        before, self.half = self.half, half
+        yield
+        self.half = before
 
     # Buffers
 

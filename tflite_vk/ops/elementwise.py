@@ -102,16 +102,26 @@ class Unary(Operator):
                 lower_integer(ctx, node, INTEGER_UNARY[node.op], [ctx.graph.input(node, 0)])
             return
         vectors = num_vectors(output.shape)
-        is_narrow = not ctx.half and ctx.stored_as(node.inputs[0]) == "f16"
-        ctx.compute_flat(
-            node,
-            "elementwise_of_f16" if is_narrow else "elementwise",
-            [ctx.buffer(node.inputs[0], "f16" if is_narrow else None)],
-            ctx.buffer(output.id),
-            invocations=vectors,
-            push=(vectors, vectors_per_row(output.shape)),
-            flops=output.num_elements * len(node.steps),
-        )
+        is_widening = not ctx.half and _reads_half(node, ctx)
+        target = ctx.buffer(output.id)
+        with ctx.precision(half=ctx.half or is_widening):
+            ctx.compute_flat(
+                node,
+                "elementwise_wide" if is_widening else "elementwise",
+                [ctx.buffer(node.inputs[0])],
+                target,
+                invocations=vectors,
+                push=(vectors, vectors_per_row(output.shape)),
+                flops=output.num_elements * len(node.steps),
+            )
+
+
+def _reads_half(node: Node, ctx: LoweringContext) -> bool:
+    """True where all that a node reads lies there as float16 only."""
+    tensors = [ctx.graph.tensors[t] for t in node.reads]
+    return all(
+        ctx.stored_as(t.id) == "f16" if t.data is None else t.num_elements == 1 for t in tensors
+    )
 
 
 def broadcast_strides(operand: Shape, result: Shape) -> tuple[int, ...]:

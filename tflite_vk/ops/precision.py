@@ -74,9 +74,12 @@ class _Precision:
             square = self._writer.get(square.inputs[0])
         if square is None or _names(square).isdisjoint(_SQUARES):
             return
-        for part in (square, *behind):
+        for part in (square, *behind[1:]):
             self._add(part)
-        self._add_until_tamed(node)
+        # Its kernel reads float32 in either precision: what it writes decides.
+        if _names(node).isdisjoint(_TAMING):
+            self._add(node)
+            self._add_until_tamed(node)
 
     def _add_until_tamed(self, node: Node) -> None:
         if not _names(node).isdisjoint(_TAMING):
@@ -87,14 +90,15 @@ class _Precision:
                 self._add_until_tamed(reader)
 
     def _add_users_of_states(self) -> None:
-        """A state has one storage, so all that use it run in one precision."""
-        states = {
+        """A state has one storage, so all that use it run in one precision: the host's, if it does."""
+        used = {
             t
             for node in self.graph.nodes
             if node.outputs[0] in self.found
             for t in (*node.reads, *node.outputs)
-            if self.graph.tensors[t].is_variable
         }
+        used.update(self.graph.inputs, self.graph.outputs)
+        states = {t for t in used if self.graph.tensors[t].is_variable}
         for node in self.graph.nodes:
             if not states.isdisjoint((*node.reads, *node.outputs)):
                 self._add(node)

@@ -84,9 +84,11 @@ class Reduce(Operator):
             result=output.shape,
             scale=1.0 / elements if node.op == "MEAN" and elements else 1.0,
         )
-        buffers = ctx.buffer(source.id), ctx.buffer(output.id)
         if source.dtype is DType.FLOAT32:
-            lower_reduction(ctx, node, reduction, *buffers)
+            is_wide = ctx.stored_as(source.id) == "f32"
+            buffers = ctx.buffer(source.id, "f32" if is_wide else None), ctx.buffer(output.id)
+            lower_reduction(ctx, node, reduction, *buffers, is_wide=is_wide)
             return
+        buffers = ctx.buffer(source.id), ctx.buffer(output.id)
         shader = "reduce_i32" if source.dtype is DType.INT32 else "reduce_u32"
         lower_integer_reduction(ctx, node, shader, reduction, *buffers)

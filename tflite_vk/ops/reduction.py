@@ -97,19 +97,36 @@ class Reduction:
 
 
 def lower_reduction(
-    ctx: LoweringContext, node: Node, reduction: Reduction, source: int, output: int
+    ctx: LoweringContext,
+    node: Node,
+    reduction: Reduction,
+    source: int,
+    output: int,
+    *,
+    is_wide: bool = False,
 ) -> None:
-    """Add the dispatches of a reduction whose output is float32 and ends in the epilogue."""
+    """Add the dispatches of a reduction whose output is float32 and ends in the epilogue.
+
+    Args:
+        ctx: the context.
+        node: the node.
+        reduction: what is reduced.
+        source: buffer to reduce.
+        output: buffer of the output.
+        is_wide: the source is float32 in fp16 mode too.
+    """
     groups = num_vectors(reduction.result)
     count = reduction.plan.count
     how = split(groups, count, ctx.device)
     if how.slices == 1:
-        _dispatch(ctx, node, "reduce", reduction, how, source, output)
+        shader = "reduce_final" if ctx.half and is_wide else "reduce"
+        _dispatch(ctx, node, shader, reduction, how, source, output)
         return
     partial = ctx.temporary(how.slices * groups * 4, "partial reduction")
     first_half = replace(reduction, scale=1.0)
-    shader = "reduce_partial" if ctx.half else "reduce"
-    _dispatch(ctx, replace(node, steps=()), shader, first_half, how, source, partial)
+    with ctx.precision(half=ctx.half and not is_wide):
+        shader = "reduce_partial" if ctx.half else "reduce"
+        _dispatch(ctx, replace(node, steps=()), shader, first_half, how, source, partial)
     row_groups = vectors_per_row(reduction.result)
     joined = Walk(
         kept=((groups // row_groups, row_groups),),
