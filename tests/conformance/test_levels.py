@@ -8,6 +8,7 @@ import pytest
 
 from tests.conformance.programs import ProgramBuilder, chain, random_program
 from tflite_vk.device_info import DeviceLimits
+from tflite_vk.errors import OptionError
 from tflite_vk.memory import plan_memory
 from tflite_vk.program import MemoryPlan, Program
 from tflite_vk.runtime.vulkan.levels import dispatch_levels
@@ -16,6 +17,7 @@ from tflite_vk.runtime.vulkan.memory import (
     HOST_CACHED,
     HOST_COHERENT,
     choose_host_access,
+    staged_kinds,
 )
 from tflite_vk.runtime.vulkan.placement import Place, Placement, Region, place_buffers
 
@@ -190,6 +192,15 @@ def test_host_access(flags: list[int], inputs: int | None, outputs: int | None) 
     assert choose_host_access(flags, "state").direct == inputs
     assert choose_host_access(flags, "output").direct == outputs
     for kind in ("input", "output", "state"):
-        access = choose_host_access(flags, kind, force_staging=True)  # type: ignore[arg-type]
+        access = choose_host_access(flags, kind, is_staged=True)  # type: ignore[arg-type]
         assert access.direct is None
         assert access.staging
+
+
+def test_staging_by_the_environment() -> None:
+    assert staged_kinds(None) == staged_kinds("0") == staged_kinds("") == frozenset()
+    assert staged_kinds("1") == {"input", "output", "state"}
+    assert staged_kinds("output,state") == {"output", "state"}
+    for text in ("yes", "constant", "input output", ","):
+        with pytest.raises(OptionError, match="TFLITE_VK_FORCE_STAGING"):
+            staged_kinds(text)

@@ -77,7 +77,7 @@ def test_one_executable_from_two_threads_stays_whole(vulkan: Device) -> None:
 
 
 def test_closing_during_a_run_waits(vulkan: Device) -> None:
-    executable = compile_program(vulkan, random_program(1, 1 << 16))
+    executable = compile_program(vulkan, random_program(1, 1 << 12))
     started = threading.Event()
     errors: list[BaseException] = []
 

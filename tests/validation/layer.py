@@ -46,6 +46,9 @@ def run_under_layer(
 ) -> tuple[str, str]:
     """Run a module with the layer on.
 
+    The layer empties its log at each vkCreateInstance: what the module is to be judged by must use
+    the last instance that it makes.
+
     Args:
         folder: for the settings and the log.
         arguments: of `python -m`.

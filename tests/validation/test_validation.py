@@ -38,16 +38,27 @@ def test_the_operator_suite(tmp_path: Path, dispatcher: str, shard: int, shards:
     assert int(said.split()[0]) > 400, said
 
 
-def test_programs_with_every_hazard(tmp_path: Path) -> None:
+@pytest.mark.parametrize("staging", ["0", "1", "output"])
+def test_programs_with_every_hazard(tmp_path: Path, staging: str) -> None:
     open_runtime("vulkan")
-    _, log = run_under_layer(tmp_path, ["tests.validation.run_programs"], {})
+    environment = {"TFLITE_VK_FORCE_STAGING": staging}
+    _, log = run_under_layer(tmp_path, ["tests.validation.run_programs"], environment)
     assert log == ""
 
 
-@pytest.mark.parametrize("broken", ["without-levels", "without-upload-barrier"])
-def test_a_missing_barrier_is_found(tmp_path: Path, broken: str) -> None:
+@pytest.mark.parametrize(
+    ("broken", "staging"),
+    [
+        ("without-levels", "0"),
+        ("without-levels", "1"),
+        ("without-levels", "output"),
+        ("without-upload-barrier", "1"),
+    ],
+)
+def test_a_missing_barrier_is_found(tmp_path: Path, broken: str, staging: str) -> None:
     open_runtime("vulkan")
-    _, log = run_under_layer(tmp_path, ["tests.validation.run_programs", broken], {})
+    environment = {"TFLITE_VK_FORCE_STAGING": staging}
+    _, log = run_under_layer(tmp_path, ["tests.validation.run_programs", broken], environment)
     assert "SYNC-HAZARD-READ-AFTER-WRITE" in log
     if broken == "without-levels":
         assert "SYNC-HAZARD-WRITE-AFTER-READ" in log

@@ -5,20 +5,19 @@ from __future__ import annotations
 import dataclasses
 import os
 import weakref
+from collections.abc import Collection
 
 from tflite_vk.device_info import DeviceInfo
 from tflite_vk.errors import DeviceError
-from tflite_vk.program import MemoryPlan, Program
+from tflite_vk.program import BufferKind, MemoryPlan, Program
 from tflite_vk.runtime.vulkan.api import Api
 from tflite_vk.runtime.vulkan.executable import VulkanExecutable
 from tflite_vk.runtime.vulkan.features import without_enabling
 from tflite_vk.runtime.vulkan.handle import DeviceHandle
 from tflite_vk.runtime.vulkan.limits import check_program
+from tflite_vk.runtime.vulkan.memory import STAGING_VARIABLE, staged_kinds
 from tflite_vk.runtime.vulkan.pipelines import Pipelines
 from tflite_vk.runtime.vulkan.resources import Resources
-
-STAGING_VARIABLE = "TFLITE_VK_FORCE_STAGING"
-"""Environment variable: "1" copies inputs and outputs even where the host sees device memory."""
 
 
 class VulkanDevice:
@@ -30,21 +29,21 @@ class VulkanDevice:
 
     dispatcher = "vulkan"
 
-    def __init__(self, info: DeviceInfo, *, force_staging: bool | None = None) -> None:
+    def __init__(self, info: DeviceInfo, *, staged: Collection[BufferKind] | None = None) -> None:
         """Open a device.
 
         Args:
             info: which one, by its index; its limits may be smaller than the device's.
-            force_staging: copy inputs and outputs even where that isn't needed; None reads
-                TFLITE_VK_FORCE_STAGING.
+            staged: kinds of buffers that the host reaches through copies even where it sees the
+                device's memory; None reads TFLITE_VK_FORCE_STAGING.
 
         Raises:
             DeviceError: package, loader or driver is missing, or the device can't be opened.
             OptionError: an environment variable has a value that means nothing.
         """
-        if force_staging is None:
-            force_staging = os.environ.get(STAGING_VARIABLE) == "1"
-        self._force_staging = force_staging
+        if staged is None:
+            staged = staged_kinds(os.environ.get(STAGING_VARIABLE))
+        self._staged = frozenset(staged)
         self.handle = DeviceHandle(Api(), info)
         enabled = self.handle.enabled | without_enabling(info.features)
         self.info = dataclasses.replace(info, features=enabled)
@@ -67,7 +66,7 @@ class VulkanDevice:
             plan,
             profiling=profiling,
             guard_words=guard_words,
-            force_staging=self._force_staging,
+            staged=self._staged,
         )
         executable = VulkanExecutable(self, self.handle, resources, guard_words)
         self._executables.add(executable)

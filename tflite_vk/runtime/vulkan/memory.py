@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tflite_vk.errors import DeviceError
+from tflite_vk.errors import DeviceError, OptionError
 from tflite_vk.program import BufferKind, Words
 from tflite_vk.runtime.vulkan.api import OUT_OF_MEMORY, VulkanCallError
 from tflite_vk.runtime.vulkan.handle import DeviceHandle
@@ -18,6 +18,12 @@ from tflite_vk.runtime.vulkan.handle import DeviceHandle
 DEVICE_LOCAL = 1
 HOST_COHERENT = 2 | 4  # visible and coherent: every device has a type with both
 HOST_CACHED = 8
+
+HOST_KINDS: tuple[BufferKind, ...] = ("input", "output", "state")
+"""Kinds of buffers that the host reads or writes."""
+
+STAGING_VARIABLE = "TFLITE_VK_FORCE_STAGING"
+"""Environment variable, for tests and measurements; see `staged_kinds`."""
 
 DEVICE_MEMORY = (DEVICE_LOCAL, 0)
 """Flags for what only the device touches, the most wanted first."""
@@ -38,8 +44,27 @@ class HostAccess:
     staging: tuple[int, ...]
 
 
+def staged_kinds(text: str | None) -> frozenset[BufferKind]:
+    """Kinds of buffers that are copied even where they needn't be, as an environment names them.
+
+    Args:
+        text: "1" for all of them, "0" or nothing for none, or kinds such as "input,output".
+
+    Raises:
+        OptionError: it names something else.
+    """
+    names = {"1": list(HOST_KINDS), "0": []}.get(text or "0", (text or "").split(","))
+    unknown = [name for name in names if name not in HOST_KINDS]
+    if unknown:
+        raise OptionError(
+            f"{STAGING_VARIABLE} is {text!r} (allowed: 0, 1, or some of {', '.join(HOST_KINDS)}, "
+            "with commas between)"
+        )
+    return frozenset(kind for kind in HOST_KINDS if kind in names)
+
+
 def choose_host_access(
-    flags: Sequence[int], kind: BufferKind, *, force_staging: bool = False
+    flags: Sequence[int], kind: BufferKind, *, is_staged: bool = False
 ) -> HostAccess:
     """How the host should reach inputs, outputs or states.
 
@@ -50,11 +75,11 @@ def choose_host_access(
     Args:
         flags: property flags of each memory type.
         kind: "input", "output" or "state".
-        force_staging: copy even where it isn't needed (tests).
+        is_staged: copy even where it isn't needed.
     """
     staging = (HOST_COHERENT,) if kind == "input" else (HOST_COHERENT | HOST_CACHED, HOST_COHERENT)
     shared = [f for f in flags if f & DEVICE_LOCAL and f & HOST_COHERENT == HOST_COHERENT]
-    if force_staging or not shared:
+    if is_staged or not shared:
         return HostAccess(None, staging)
     direct = DEVICE_LOCAL | HOST_COHERENT
     if kind == "output":

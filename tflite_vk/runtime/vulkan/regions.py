@@ -8,11 +8,14 @@ from tflite_vk.errors import DeviceError
 from tflite_vk.program import Words
 from tflite_vk.runtime.vulkan.api import OUT_OF_MEMORY, VulkanCallError
 from tflite_vk.runtime.vulkan.handle import DeviceHandle
-from tflite_vk.runtime.vulkan.memory import DEVICE_MEMORY, DeviceBuffer, choose_host_access
+from tflite_vk.runtime.vulkan.memory import (
+    DEVICE_MEMORY,
+    HOST_KINDS,
+    DeviceBuffer,
+    choose_host_access,
+)
 from tflite_vk.runtime.vulkan.placement import Place, Region
 from tflite_vk.runtime.vulkan.transfer import copy_regions
-
-_HOST_KINDS = ("input", "output", "state")
 
 
 class RegionMemory:
@@ -24,8 +27,13 @@ class RegionMemory:
         staging: the host's copy; None where the host sees `device` itself, or needs nothing.
     """
 
-    def __init__(self, handle: DeviceHandle, region: Region, *, force_staging: bool) -> None:
+    def __init__(self, handle: DeviceHandle, region: Region, *, is_staged: bool) -> None:
         """Allocate.
+
+        Args:
+            handle: the device.
+            region: what it is for.
+            is_staged: keep a copy for the host even where it sees the device's memory.
 
         Raises:
             DeviceError: no memory is left; names the largest buffer.
@@ -34,7 +42,7 @@ class RegionMemory:
         self.staging: DeviceBuffer | None = None
         what = str(region)
         try:
-            self.device = self._make(handle, what, force_staging=force_staging)
+            self.device = self._make(handle, what, is_staged=is_staged)
         except VulkanCallError as error:
             if error.result not in OUT_OF_MEMORY:
                 raise
@@ -43,13 +51,11 @@ class RegionMemory:
                 "some operators on the CPU (excluded_ops)"
             ) from error
 
-    def _make(self, handle: DeviceHandle, what: str, *, force_staging: bool) -> DeviceBuffer:
+    def _make(self, handle: DeviceHandle, what: str, *, is_staged: bool) -> DeviceBuffer:
         size = self.region.size
-        if self.region.kind not in _HOST_KINDS:
+        if self.region.kind not in HOST_KINDS:
             return DeviceBuffer(handle, size, DEVICE_MEMORY, is_mapped=False, what=what)
-        access = choose_host_access(
-            handle.memory_flags, self.region.kind, force_staging=force_staging
-        )
+        access = choose_host_access(handle.memory_flags, self.region.kind, is_staged=is_staged)
         if access.direct is not None:
             try:
                 return DeviceBuffer(handle, size, (access.direct,), is_mapped=True, what=what)

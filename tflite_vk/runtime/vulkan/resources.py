@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from tflite_vk.errors import DeviceError
-from tflite_vk.program import Buffer, Kernel, MemoryPlan, Program, Words
+from tflite_vk.program import Buffer, BufferKind, Kernel, MemoryPlan, Program, Words
 from tflite_vk.runtime.device import GUARD_WORD
 from tflite_vk.runtime.vulkan.descriptors import Descriptors, Range
 from tflite_vk.runtime.vulkan.handle import DeviceHandle
 from tflite_vk.runtime.vulkan.levels import dispatch_levels
+from tflite_vk.runtime.vulkan.memory import HOST_KINDS
 from tflite_vk.runtime.vulkan.pipelines import Pipelines
 from tflite_vk.runtime.vulkan.placement import Place, place_buffers
 from tflite_vk.runtime.vulkan.recorder import Recorder, Work
@@ -41,7 +42,7 @@ class Resources:
         *,
         profiling: bool,
         guard_words: int,
-        force_staging: bool,
+        staged: frozenset[BufferKind],
     ) -> None:
         """Make them.
 
@@ -66,10 +67,11 @@ class Resources:
         handle.retain()
         try:
             for region in self._placement.regions:
-                memory = RegionMemory(handle, region, force_staging=force_staging)
+                memory = RegionMemory(handle, region, is_staged=region.kind in staged)
                 self._memory.append(memory)
             self._see()
             self._write_contents()
+            self._program = program.without_constants()
             self._record()
         except BaseException:
             self.destroy()
@@ -78,7 +80,7 @@ class Resources:
     def _see(self) -> None:
         for buffer in self._program.buffers:
             place = self._placement.places.get(buffer.id)
-            if place is None or buffer.kind not in ("input", "output", "state"):
+            if place is None or buffer.kind not in HOST_KINDS:
                 continue
             words = self._memory[place.region].words
             assert words is not None
