@@ -1,15 +1,24 @@
-"""A graph to what a device runs: out of the cache where it is there, else lowered and planned."""
+"""A graph to what a device runs: out of the cache where it is there, else lowered, tuned, planned."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tflite_vk.cache.compile_cache import CompileCache
+from tflite_vk.cache.sizes import TunedSizes
+from tflite_vk.errors import DeviceError
 from tflite_vk.ir.graph import Graph
 from tflite_vk.lowering import Lowered, lower
 from tflite_vk.memory import plan_memory
+from tflite_vk.ops.sizes import Effort, Size
 from tflite_vk.program import MemoryPlan
 from tflite_vk.runtime.device import Device
+from tflite_vk.runtime.open import open_scratch
+from tflite_vk.tuning import tune
+
+logger = logging.getLogger("tflite_vk")
 
 
 @dataclass(frozen=True)
@@ -20,11 +29,13 @@ class CompileSettings:
         precision: "fp32" or "fp16".
         fusion: fuse elementwise operators.
         fp32_ops: operators that keep float32 in "fp16".
+        tuning: how many sizes of a kernel to try on the device.
     """
 
     precision: str = "fp32"
     fusion: bool = True
     fp32_ops: tuple[str, ...] = ()
+    tuning: Effort = "off"
 
 
 def compile_graph(
@@ -45,14 +56,52 @@ def compile_graph(
     found = None if cache is None else cache.load_program(graph, key)
     if found is not None:
         return found
-    lowered = lower(
+    tuned = _tuned_sizes(graph, device, settings, cache)
+    lowered = _lower(graph, device, settings, tuned)
+    plan = plan_memory(lowered.program)
+    if cache is not None:
+        cache.save_program(graph, key, lowered, plan)
+    return lowered, plan
+
+
+def _lower(
+    graph: Graph,
+    device: Device,
+    settings: CompileSettings,
+    tuned: Mapping[str, Size],
+    effort: Effort = "off",
+) -> Lowered:
+    return lower(
         graph,
         device.info,
         half=settings.precision == "fp16",
         fusion=settings.fusion,
         fp32_ops=settings.fp32_ops,
+        tuned=tuned,
+        effort=effort,
     )
-    plan = plan_memory(lowered.program)
+
+
+def _tuned_sizes(
+    graph: Graph, device: Device, settings: CompileSettings, cache: CompileCache | None
+) -> dict[str, Size]:
+    """Sizes for what is in a graph, found now where no earlier process has."""
+    effort = settings.tuning
+    if effort == "off" or device.dispatcher == "null":
+        return {}
+    sizes = TunedSizes() if cache is None else cache.load_sizes()
+    known = sizes.known(effort)
+    lowered = _lower(graph, device, settings, known, effort)
+    new = [c for c in lowered.choices if c.signature not in known]
+    if not new:
+        return known
+    try:
+        # On a device of its own: what loses shall not stay in the pipeline cache.
+        with open_scratch(device) as scratch:
+            sizes.add(effort, tune(lowered.program, new, scratch, effort))
+    except DeviceError as error:
+        logger.warning("tuning is left out: %s", error)
+        return known
     if cache is not None:
-        cache.save_program(graph, key, lowered, plan)
-    return lowered, plan
+        cache.save_sizes(sizes)
+    return sizes.known(effort)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from tflite_vk.device_info import DeviceInfo
@@ -12,6 +12,7 @@ from tflite_vk.ops import registry
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.precision import fp32_outputs, nodes_named
 from tflite_vk.ops.repack import is_better_flat, pack_output, unpack_input
+from tflite_vk.ops.sizes import Choice, Effort, Size
 from tflite_vk.passes.fold_constants import fold_constants
 from tflite_vk.passes.manager import run_passes
 from tflite_vk.program import Program, verify_program
@@ -27,12 +28,14 @@ class Lowered:
         program: what the device runs.
         buffer: tensor id to buffer, for every run-time graph input and output.
         flat: those of them whose buffer holds the host array as it is, without padded rows.
+        choices: dispatches that could run in other sizes, where those were asked for.
     """
 
     graph: Graph
     program: Program
     buffer: dict[int, int]
     flat: frozenset[int]
+    choices: tuple[Choice, ...] = ()
 
 
 def lower(
@@ -42,6 +45,8 @@ def lower(
     half: bool = False,
     fusion: bool = True,
     fp32_ops: Collection[str] = (),
+    tuned: Mapping[str, Size] | None = None,
+    effort: Effort = "off",
 ) -> Lowered:
     """Compile a graph whose every node is supported.
 
@@ -51,6 +56,8 @@ def lower(
         half: keep run-time float tensors as float16.
         fusion: fuse elementwise operators.
         fp32_ops: operators that run in float32 all the same, by TFLite's names.
+        tuned: sizes that tuning found on such a device, by signature.
+        effort: how many other sizes to offer.
 
     Raises:
         UnsupportedOpError: a node the registry declines; partitioning should have left it out.
@@ -61,7 +68,7 @@ def lower(
             raise UnsupportedOpError(f"{node.op} #{node.index}: {reason}")
     wanted = nodes_named(graph, fp32_ops)
     graph = run_passes(graph, registry.ends_in_epilogue, fusion=fusion)
-    ctx = LoweringContext(graph, device)
+    ctx = LoweringContext(graph, device, tuned=tuned or {}, effort=effort)
     full = fp32_outputs(graph, wanted) if half else frozenset()
     buffers: dict[int, int] = {}
     flat: set[int] = set()
@@ -102,4 +109,4 @@ def lower(
     all_buffers, dispatches = ctx.finish()
     program = Program(graph.name, all_buffers, dispatches)
     verify_program(program)
-    return Lowered(graph, program, buffers, frozenset(flat))
+    return Lowered(graph, program, buffers, frozenset(flat), tuple(ctx.choices))

@@ -38,10 +38,13 @@ class DelegateOptions:
         min_nodes_per_partition: smaller partitions stay on the CPU.
         excluded_ops: operators forced to the CPU, by TFLite's name or a custom operator's own.
         excluded_nodes: nodes of the main subgraph forced to the CPU, by TFLite's index.
-        cache_dir: folder for the pipeline cache; None keeps none on disk.
-        model_token: a name for this model in the cache, for users with many models.
+        cache_dir: folder that keeps what was compiled, packed and tuned, for the next process to
+            start sooner; None keeps nothing on disk.
+        model_token: a name for this model in the cache: a new version of the model then takes the
+            place of the old one.
         profiling: record the device time of each dispatch.
-        tuning: how much time may go into trying workgroup sizes.
+        tuning: how much time may go into trying other sizes of the kernels on the device, for
+            models that run long. Worth it with cache_dir, which remembers the result.
         fusion: join adjacent operators into one dispatch.
 
     Raises:

@@ -15,6 +15,7 @@ from tflite_vk.fp16 import OutputWatch, check_conversions
 from tflite_vk.ir.graph import Graph, Tensor
 from tflite_vk.layout import STORAGE_NUMPY, tensor_view
 from tflite_vk.ops.repack import host_storage
+from tflite_vk.ops.sizes import Effort
 from tflite_vk.options import DelegateOptions
 from tflite_vk.program import Words
 from tflite_vk.runtime.device import Device
@@ -60,6 +61,7 @@ class Session:
         precision: str = "fp32",
         fusion: bool = True,
         fp32_ops: Collection[str] = (),
+        tuning: Effort = "off",
         profiling: bool = False,
         guard_words: int = 0,
         cache: CompileCache | None = None,
@@ -72,6 +74,7 @@ class Session:
             precision: "fp32" or "fp16": storage of run-time float values on the device.
             fusion: fuse elementwise operators.
             fp32_ops: operators that keep float32 in "fp16", by TFLite's names.
+            tuning: how many sizes of a kernel to try on the device.
             profiling: time every dispatch.
             guard_words: words of a known pattern behind every allocation (tests).
             cache: where compiled programs are kept between processes.
@@ -85,7 +88,7 @@ class Session:
             check_conversions(device)
         self._watch = OutputWatch(graph) if precision == "fp16" else None
         self.graph = graph
-        settings = CompileSettings(precision, fusion=fusion, fp32_ops=tuple(fp32_ops))
+        settings = CompileSettings(precision, fusion, tuple(fp32_ops), tuning)
         self.lowered, self.plan = compile_graph(graph, device, settings, cache)
         self._lock = threading.Lock()
         self.executable = device.compile(
@@ -115,6 +118,7 @@ class Session:
             precision=options.precision,
             fusion=options.fusion,
             fp32_ops=options.fp32_ops,
+            tuning=options.tuning,
             profiling=options.profiling,
             cache=cache,
         )

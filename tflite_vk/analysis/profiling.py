@@ -253,6 +253,7 @@ def _times(
         precision=options.precision,
         fp32_ops=options.fp32_ops,
         fusion=options.fusion,
+        tuning=options.tuning,
         profiling=True,
     )
     try:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from tflite_vk.cache.digest import code_digest, device_digest, graph_digest
 from tflite_vk.cache.plans import Plan, decode_plan, encode_plan
 from tflite_vk.cache.programs import decode, encode
+from tflite_vk.cache.sizes import TunedSizes, decode_sizes, encode_sizes
 from tflite_vk.device_info import DeviceInfo
 from tflite_vk.ir.graph import Graph
 from tflite_vk.lowering import Lowered
@@ -76,6 +77,18 @@ class CompileCache:
         parts = encode(lowered, plan)
         if parts is not None:
             self._file("program", graph, settings).write(*parts)
+
+    def load_sizes(self) -> TunedSizes:
+        """What tuning found on this device, for whatever model."""
+        return self._load(self._sizes_file(), decode_sizes) or TunedSizes()
+
+    def save_sizes(self, sizes: TunedSizes) -> None:
+        """Keep what tuning found."""
+        self._sizes_file().write(encode_sizes(sizes))
+
+    def _sizes_file(self) -> EntryFile:
+        identity = {**self._identity, "kind": "sizes"}
+        return EntryFile(self._folder / f"tuned-{self._device}.sizes", identity)
 
     def _load(self, file: EntryFile, read: Callable[[memoryview], Entry]) -> Entry | None:
         data = file.read()

@@ -74,6 +74,11 @@ def add_device_arguments(parser: argparse.ArgumentParser) -> None:
         "--precision", choices=("fp32", "fp16"), default="fp32", help="of values on the device"
     )
     group.add_argument(
+        "--tuning",
+        choices=("off", "fast", "exhaustive"),
+        help="try sizes of the kernels on the device first (default: off)",
+    )
+    group.add_argument(
         "--no-fusion", action="store_true", help="one dispatch an operator, to find a fault"
     )
     group.add_argument(
@@ -130,6 +135,8 @@ def delegate_options(args: argparse.Namespace, **more: str) -> DelegateOptions:
         texts["device"] = args.device
     if args.dispatcher is not None:
         texts["dispatcher"] = args.dispatcher
+    if args.tuning is not None:
+        texts["tuning"] = args.tuning
     if args.no_fusion:
         texts["fusion"] = "false"
     for item in args.option:

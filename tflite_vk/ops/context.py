@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,7 @@ from tflite_vk.errors import ShaderError
 from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.layout import Storage, pack, storage_of, words_for
 from tflite_vk.ops.launch import Groups, flat_groups, flat_local
+from tflite_vk.ops.sizes import Choice, Effort, Offer, Size
 from tflite_vk.program import Binding, Buffer, BufferKind, Dispatch, Kernel, Words
 from tflite_vk.shader_library import shader_info
 from tflite_vk.shape import num_vectors
@@ -42,16 +43,22 @@ class LoweringContext:
         graph: the graph after all passes.
         device: the device the program is for; kernels are chosen by its limits.
         half: the node being lowered reads and writes run-time float tensors as float16.
+        tuned: sizes that tuning found, by signature.
+        effort: how many other sizes to note in `choices`.
+        choices: dispatches that could run in other sizes.
     """
 
     graph: Graph
     device: DeviceInfo
     half: bool = False
+    tuned: Mapping[str, Size] = field(default_factory=dict)
+    effort: Effort = "off"
     dispatches: list[Dispatch] = field(default_factory=list)
+    choices: list[Choice] = field(default_factory=list)
     _drafts: list[_Draft] = field(default_factory=list)
     _of_tensor: dict[tuple[int, Storage], int] = field(default_factory=dict)
     _stored: dict[int, Storage] = field(default_factory=dict)
-    _constants: dict[tuple[int, bytes], int] = field(default_factory=dict)
+    _constants: dict[tuple[int, int], list[int]] = field(default_factory=dict)
 
     @property
     def limits(self) -> DeviceLimits:
@@ -163,10 +170,13 @@ class LoweringContext:
         flat = np.ascontiguousarray(words).reshape(-1).view(np.uint32)
         if flat.size < 4:
             flat = np.concatenate([flat, np.zeros(4 - flat.size, np.uint32)])
-        key = (flat.size, hashlib.blake2b(flat.tobytes(), digest_size=16).digest())
-        if key not in self._constants:
-            self._constants[key] = self._new(name, flat.size, "constant", flat)
-        return self._constants[key]
+        same_sum = self._constants.setdefault((flat.size, zlib.crc32(flat.data)), [])
+        for buffer in same_sum:
+            held = self._drafts[buffer].data
+            if held is not None and np.array_equal(flat, held):
+                return buffer
+        same_sum.append(self._new(name, flat.size, "constant", flat))
+        return same_sum[-1]
 
     def temporary(self, words: int, name: str) -> int:
         """A buffer for values between dispatches of one node."""
@@ -264,6 +274,24 @@ class LoweringContext:
             push=(*packed.immediates, *push),
             flops=flops,
         )
+
+    def add_sized(self, offer: Offer, add: Callable[[Size], None]) -> None:
+        """Add a dispatch in the best size that is known, and note the others.
+
+        Args:
+            offer: the sizes.
+            add: adds the dispatch in a size, always one, on buffers that are there already.
+        """
+        chosen = offer.pick(self.tuned)
+        position = len(self.dispatches)
+        add(chosen)
+        others: dict[Size, Dispatch] = {}
+        for size in offer.others(self.effort, chosen):
+            add(size)
+            others[size] = self.dispatches.pop()
+        assert len(self.dispatches) == position + 1, offer.signature
+        if others:
+            self.choices.append(Choice(position, offer.signature, chosen, others))
 
     def compute_flat(
         self,

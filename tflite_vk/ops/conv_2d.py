@@ -10,7 +10,7 @@ import numpy as np
 from tflite_vk.ir.attributes import Conv2DAttributes
 from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.conv_tile import choose_tile
+from tflite_vk.ops.conv_tile import make_tile, tile_offer
 from tflite_vk.ops.conv_weights import (
     bias_buffer,
     check_bias_size,
@@ -20,6 +20,7 @@ from tflite_vk.ops.conv_weights import (
 )
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
+from tflite_vk.ops.sizes import Size
 from tflite_vk.ops.window import Window, check_window
 from tflite_vk.program import int_word
 from tflite_vk.shape import LANES, Shape, ceil_div
@@ -64,39 +65,52 @@ def lower_product(
     output_groups = ceil_div(product.output_channels, LANES)
     outputs_per_group = output_groups // product.num_groups
     input_groups = ceil_div(product.input_channels, LANES)
-    tile = choose_tile(
-        product.num_pixels, output_groups, ctx.device, product.num_groups > 1, input_groups
-    )
     taps = product.kernel[0] * product.kernel[1]
-    ctx.compute(
-        node,
-        filter_build(ctx, "conv_2d", weights),
-        [source, filter_buffer(ctx, node, weights, taps), bias],
-        ctx.buffer(node.outputs[0]),
-        local=tile.local,
-        groups=tile.groups,
-        spec=(
-            tile.pixels,
-            tile.channel_groups,
-            product.input_channels % LANES,
-            int(product.is_pointwise),
-            int(product.num_groups > 1),
-        ),
-        push=(
-            product.num_pixels,
-            output_groups,
-            input_groups,
-            product.input_stride,
-            *product.output_size,
-            *product.input_size,
-            *product.kernel,
-            *product.stride,
-            *product.dilation,
-            *(int_word(p) for p in product.pad),
-            outputs_per_group,
-        ),
-        flops=2 * product.num_pixels * product.output_channels * product.input_channels * taps,
+    shader = filter_build(ctx, "conv_2d", weights)
+    inputs = [source, filter_buffer(ctx, node, weights, taps), bias]
+    target = ctx.buffer(node.outputs[0])
+
+    def add(size: Size) -> None:
+        tile = make_tile(size, product.num_pixels, output_groups, ctx.device)
+        ctx.compute(
+            node,
+            shader,
+            inputs,
+            target,
+            local=tile.local,
+            groups=tile.groups,
+            spec=(
+                tile.pixels,
+                tile.channel_groups,
+                product.input_channels % LANES,
+                int(product.is_pointwise),
+                int(product.num_groups > 1),
+            ),
+            push=(
+                product.num_pixels,
+                output_groups,
+                input_groups,
+                product.input_stride,
+                *product.output_size,
+                *product.input_size,
+                *product.kernel,
+                *product.stride,
+                *product.dilation,
+                *(int_word(p) for p in product.pad),
+                outputs_per_group,
+            ),
+            flops=2 * product.num_pixels * product.output_channels * product.input_channels * taps,
+        )
+
+    offer = tile_offer(
+        f"{ctx.variant(shader)} {product}",
+        product.num_pixels,
+        output_groups,
+        ctx.device,
+        product.num_groups > 1,
+        input_groups,
     )
+    ctx.add_sized(offer, add)
 
 
 @register

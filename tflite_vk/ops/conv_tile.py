@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 from tflite_vk.device_info import DeviceInfo
 from tflite_vk.ops.launch import Groups, shrink_local
+from tflite_vk.ops.sizes import Offer, Size, fits_workgroup, powers_of_two
 from tflite_vk.shape import ceil_div
 
 
@@ -41,6 +43,9 @@ def _power_of_two_below(value: int, most: int) -> int:
         size *= 2
     return size
 
+
+_MOST_ACCUMULATORS = 56
+"""Sums of one invocation, four lanes each: 14 pixels of four groups. More spill everywhere."""
 
 _BUSY = 48 * 1024
 """Invocations that keep a large GPU busy; with fewer, a smaller tile hides more latency."""
@@ -88,6 +93,12 @@ def choose_tile(
     while z > 1 and x * y * z > min(most, room):
         y, z = (y // 2, z) if y > 1 else (y, z // 2)
     x, y = shrink_local(x, y, device.limits)
+    return make_tile((pixels, channel_groups, x, y, z), num_pixels, output_groups, device)
+
+
+def make_tile(size: Size, num_pixels: int, output_groups: int, device: DeviceInfo) -> Tile:
+    """The tile of a size (pixels, channel groups, local x, y, z)."""
+    pixels, channel_groups, x, y, z = size
     tiles = ceil_div(ceil_div(num_pixels, pixels), y)
     widest = device.limits.max_workgroup_count[1]
     folds = ceil_div(tiles, widest)
@@ -97,3 +108,46 @@ def choose_tile(
         local=(x, y, z),
         groups=(ceil_div(output_groups, x * channel_groups), ceil_div(tiles, folds), folds),
     )
+
+
+def tile_size(tile: Tile) -> Size:
+    """What `make_tile` makes the tile of."""
+    return (tile.pixels, tile.channel_groups, *tile.local)
+
+
+def tile_sizes(
+    num_pixels: int, output_groups: int, device: DeviceInfo, is_grouped: bool, input_groups: int
+) -> tuple[Size, ...]:
+    """Sizes worth trying; arguments as for `choose_tile`."""
+    limits = device.limits
+    if device.is_software:
+        pixel_counts, group_counts, totals, sharers = [4, 7, 8, 14], [1, 2, 4], [32], [1]
+    else:
+        pixel_counts, group_counts, totals = [1, 2, 4, 8], [1, 2], [64, 128, 256]
+        sharers = powers_of_two(1, min(16, max(1, input_groups // 2)))
+    widths = powers_of_two(1, _power_of_two(output_groups, 32))[-4:]
+    out = []
+    for pixels, channel_groups, x, total, z in itertools.product(
+        pixel_counts, [1] if is_grouped else group_counts, widths, totals, sharers
+    ):
+        y = total // (x * z)
+        shared = 16 * pixels * channel_groups * total if z > 1 else 0
+        is_wasteful = x * channel_groups >= 2 * output_groups or pixels * max(1, y) > 2 * num_pixels
+        if y < 1 or shared > limits.shared_memory_bytes or (is_wasteful and x * pixels > 1):
+            continue
+        if fits_workgroup(x, y, z, limits) and pixels * channel_groups <= _MOST_ACCUMULATORS:
+            out.append((pixels, channel_groups, x, y, z))
+    return tuple(dict.fromkeys(out))
+
+
+def tile_offer(
+    signature: str,
+    num_pixels: int,
+    output_groups: int,
+    device: DeviceInfo,
+    is_grouped: bool,
+    input_groups: int,
+) -> Offer:
+    """A tile by rule, and what tuning may choose instead; arguments as for `choose_tile`."""
+    shape = (num_pixels, output_groups, device, is_grouped, input_groups)
+    return Offer(signature, tile_size(choose_tile(*shape)), lambda: tile_sizes(*shape))

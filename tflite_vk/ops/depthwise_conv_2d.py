@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
+from tflite_vk.device_info import DeviceInfo
 from tflite_vk.ir.attributes import DepthwiseConv2DAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.layout import pack
@@ -18,6 +20,7 @@ from tflite_vk.ops.conv_weights import (
 from tflite_vk.ops.launch import shrink_local
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
+from tflite_vk.ops.sizes import Offer, Size, fits_workgroup
 from tflite_vk.ops.window import Window, check_window
 from tflite_vk.program import int_word
 from tflite_vk.shape import LANES, Shape, ceil_div, num_vectors
@@ -89,39 +92,44 @@ class DepthwiseConv2D(Operator):
         inputs = [ctx.buffer(source.id), filter_at, bias_buffer(ctx, node, oc)]
         target = ctx.buffer(output.id)
         flops = 2 * output.num_elements * kh * kw
-        tile = _SOFTWARE_TILE if ctx.device.is_software else 1
-        span = (tile - 1) * a.stride_w + (kw - 1) * a.dilation_w_factor + 1
-        if oc == c and span <= _MAX_UNROLLED_SPAN:
+        rule = _size(c, ctx.device)
+        if oc == c and _span(rule[0], a, kw) <= _MAX_UNROLLED_SPAN:
             groups = ceil_div(c, LANES)
-            per_row = ceil_div(ow, tile)
-            tiles = n * oh * per_row
-            x = min(8, groups)
-            x, y = shrink_local(x, 8 if ctx.device.is_software else 128 // x, ctx.limits)
-            rows = ceil_div(tiles, y)
-            z = ceil_div(rows, ctx.limits.max_workgroup_count[1])
-            ctx.compute(
-                node,
-                filter_build(ctx, "depthwise_conv_2d", weights),
-                inputs,
-                target,
-                local=(x, y, 1),
-                groups=(ceil_div(groups, x), ceil_div(rows, z), z),
-                spec=(tile, kw, a.stride_w, a.dilation_w_factor),
-                push=(
-                    tiles,
-                    per_row,
-                    groups,
-                    oh,
-                    ow,
-                    h,
-                    w,
-                    kh,
-                    a.stride_h,
-                    a.dilation_h_factor,
-                    *pad,
-                ),
-                flops=flops,
-            )
+            shader = filter_build(ctx, "depthwise_conv_2d", weights)
+
+            def add(size: Size) -> None:
+                tile, x, y = size
+                per_row = ceil_div(ow, tile)
+                tiles = n * oh * per_row
+                rows = ceil_div(tiles, y)
+                z = ceil_div(rows, ctx.limits.max_workgroup_count[1])
+                ctx.compute(
+                    node,
+                    shader,
+                    inputs,
+                    target,
+                    local=(x, y, 1),
+                    groups=(ceil_div(groups, x), ceil_div(rows, z), z),
+                    spec=(tile, kw, a.stride_w, a.dilation_w_factor),
+                    push=(
+                        tiles,
+                        per_row,
+                        groups,
+                        oh,
+                        ow,
+                        h,
+                        w,
+                        kh,
+                        a.stride_h,
+                        a.dilation_h_factor,
+                        *pad,
+                    ),
+                    flops=flops,
+                )
+
+            signature = f"{ctx.variant(shader)} {source.shape} {weights.shape} {a}"
+            sizes = partial(_sizes, a, kw, c, ctx.device)
+            ctx.add_sized(Offer(signature, rule, sizes), add)
             return
         ctx.compute_flat(
             node,
@@ -149,3 +157,32 @@ class DepthwiseConv2D(Operator):
             ),
             flops=flops,
         )
+
+
+def _span(tile: int, a: DepthwiseConv2DAttributes, kernel_width: int) -> int:
+    """Input pixels of a row that so many neighbouring output pixels read."""
+    return (tile - 1) * a.stride_w + (kernel_width - 1) * a.dilation_w_factor + 1
+
+
+def _size(channels: int, device: DeviceInfo) -> Size:
+    """Pixels of an invocation, and local size x along the channels and y along the tiles."""
+    tile = _SOFTWARE_TILE if device.is_software else 1
+    x = min(8, ceil_div(channels, LANES))
+    return tile, *shrink_local(x, 8 if device.is_software else 128 // x, device.limits)
+
+
+def _sizes(
+    a: DepthwiseConv2DAttributes, kernel_width: int, channels: int, device: DeviceInfo
+) -> list[Size]:
+    """Sizes worth trying."""
+    groups = ceil_div(channels, LANES)
+    totals = (32, 64) if device.is_software else (64, 128, 256)
+    widths = [x for x in (1, 2, 4, 8, 16, 32) if x <= groups]
+    return [
+        (tile, x, total // x)
+        for tile in (1, 2, 4, 8)
+        for x in widths[-4:]
+        for total in totals
+        if _span(tile, a, kernel_width) <= _MAX_UNROLLED_SPAN
+        and fits_workgroup(x, total // x, 1, device.limits)
+    ]

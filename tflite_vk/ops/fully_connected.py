@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
+from tflite_vk.device_info import DeviceInfo
 from tflite_vk.ir.attributes import FullyConnectedAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
@@ -18,6 +20,7 @@ from tflite_vk.ops.conv_weights import (
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.repack import repack
+from tflite_vk.ops.sizes import Offer, Size, fits_workgroup, powers_of_two
 from tflite_vk.shape import LANES, Shape, ceil_div, num_elements
 
 FEW_ROWS = 4
@@ -82,20 +85,48 @@ class FullyConnected(Operator):
             lower_product(ctx, node, product, x, weights, bias)
             return
         output_groups, input_groups = ceil_div(outputs, LANES), ceil_div(inputs, LANES)
-        local_x = 8
-        # A GPU has far more lanes than outputs: share each sum. A software driver gains nothing.
-        # The kernel halves the number of sharers, so it is a power of two.
-        most = min(256, ctx.limits.max_workgroup_invocations) // local_x
-        sharers = 1 << (most.bit_length() - 1)
-        local_y = 1 if ctx.device.is_software or input_groups < 32 else sharers
-        ctx.compute(
-            node,
-            filter_build(ctx, "fully_connected", weights),
-            [x, filter_buffer(ctx, node, weights, 1), bias],
-            ctx.buffer(node.outputs[0]),
-            local=(local_x, local_y, 1),
-            groups=(ceil_div(output_groups, local_x), rows, 1),
-            spec=(inputs % LANES,),
-            push=(output_groups, input_groups),
-            flops=2 * rows * inputs * outputs,
-        )
+        shader = filter_build(ctx, "fully_connected", weights)
+        buffers = [x, filter_buffer(ctx, node, weights, 1), bias]
+        target = ctx.buffer(node.outputs[0])
+
+        def add(size: Size) -> None:
+            ctx.compute(
+                node,
+                shader,
+                buffers,
+                target,
+                local=(size[0], size[1], 1),
+                groups=(ceil_div(output_groups, size[0]), rows, 1),
+                spec=(inputs % LANES,),
+                push=(output_groups, input_groups),
+                flops=2 * rows * inputs * outputs,
+            )
+
+        signature = f"{ctx.variant(shader)} {rows}x{inputs}x{outputs}"
+        rule = _local_size(ctx.device, input_groups)
+        sizes = partial(_local_sizes, ctx.device, output_groups, input_groups)
+        ctx.add_sized(Offer(signature, rule, sizes), add)
+
+
+def _local_size(device: DeviceInfo, input_groups: int) -> Size:
+    """Local size by rule: x along the outputs, y along the sum.
+
+    A GPU has far more lanes than outputs: share each sum. A software driver gains nothing. The
+    kernel halves the number of sharers, so it is a power of two.
+    """
+    x = 8
+    most = min(256, device.limits.max_workgroup_invocations) // x
+    sharers = 1 << (most.bit_length() - 1)
+    return x, 1 if device.is_software or input_groups < 32 else sharers
+
+
+def _local_sizes(device: DeviceInfo, output_groups: int, input_groups: int) -> list[Size]:
+    """Local sizes worth trying."""
+    widths = [x for x in (4, 8, 16, 32, 64) if x < 2 * output_groups or x == 4]
+    sharers = powers_of_two(1, min(64, max(1, input_groups)))
+    return [
+        (x, y)
+        for x in widths
+        for y in sharers
+        if x * y >= 32 and fits_workgroup(x, y, 1, device.limits)
+    ]

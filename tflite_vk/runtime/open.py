@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tflite_vk.device_info import DeviceInfo
 from tflite_vk.errors import DeviceError, OptionError
@@ -145,6 +146,23 @@ def open_device(
 
     assert isinstance(device, VulkanDevice)
     return CachingDevice(device, cache_dir, model_token)
+
+
+@contextlib.contextmanager
+def open_scratch(device: Device) -> Iterator[Device]:
+    """The same device opened again, for work that shall leave nothing behind; closed on leaving.
+
+    Raises:
+        DeviceError: it can't be opened again.
+    """
+    if device.dispatcher not in ("kompute", "vulkan"):
+        yield device
+        return
+    scratch = _open(device.info, device.dispatcher)
+    try:
+        yield scratch
+    finally:
+        scratch.close()
 
 
 def _open_chosen(info: DeviceInfo, dispatcher: str) -> Device:
