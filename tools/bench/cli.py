@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="drivers keep nothing between processes (Mesa's and NVIDIA's own caches off)",
     )
-    out.add_argument("--no-cold", action="store_true", help="start each engine once only")
+    out.add_argument("--no-warm", action="store_true", help="start each engine once, cold")
     out.add_argument("--seed", type=int, default=0, help="of the inputs")
     out.add_argument("--out", type=Path, help="folder for results.json, .md and .svg")
     return out
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         place = Place(pythons(args.python), args.precision, not args.no_driver_cache)
     except ValueError as error:
         parser().error(str(error))
-    plan = Plan(args.rounds, args.seconds, args.ncnn_graphs, with_cold=not args.no_cold)
+    plan = Plan(args.rounds, args.seconds, args.ncnn_graphs, starts_twice=not args.no_warm)
     before = machine()
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="bench-") as temporary:

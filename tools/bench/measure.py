@@ -28,13 +28,13 @@ class Plan:
         rounds: turns of each engine.
         seconds: length of a turn.
         ncnn_graphs: folder of ncnn's graphs.
-        with_cold: start each engine twice, first with nothing cached.
+        starts_twice: start each engine again with what its first process has left.
     """
 
     rounds: int
     seconds: float
     ncnn_graphs: Path
-    with_cold: bool = True
+    starts_twice: bool = True
 
 
 @dataclass
@@ -44,7 +44,8 @@ class _Runner:
     engine: Engine
     given: Input
     process: WorkerProcess
-    cold: StartUp | None
+    cold: StartUp
+    warm: StartUp | None
     wall_ms: list[float] = field(default_factory=list)
     cpu_ms: list[float] = field(default_factory=list)
     failure: str | None = None
@@ -88,12 +89,12 @@ def _start(network: Network, engine: Engine, place: Place, plan: Plan, folder: P
     cache_dir = folder / f"{network.name}-cache" / engine.name.replace(" ", "-")
     shutil.rmtree(cache_dir, ignore_errors=True)
     process = WorkerProcess(engine, given, network.inputs, cache_dir, place)
-    cold: StartUp | None = None
-    if plan.with_cold:
-        cold = process.start_up
+    cold, warm = process.start_up, None
+    if plan.starts_twice:
         process.stop()
         process = WorkerProcess(engine, given, network.inputs, cache_dir, place)
-    return _Runner(engine, given, process, cold)
+        warm = process.start_up
+    return _Runner(engine, given, process, cold, warm)
 
 
 def _take_turn(runner: _Runner, seconds: float) -> None:
@@ -143,7 +144,7 @@ def _rows(
                 ratio=None if base_ms is None else wall.median / base_ms,
                 error=error_against(outputs.get(engine.name, []), reference),
                 cold=runner.cold,
-                warm=runner.process.start_up,
+                warm=runner.warm,
                 peak_mib=_peak(runner),
                 device_mib=device_mib.get(runner.process.pid),
                 note=runner.given.note,
