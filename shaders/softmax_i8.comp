@@ -4,6 +4,8 @@
 // SOFTMAX of int8 or uint8 over the innermost dimension. A workgroup makes local size y rows; the
 // invocations along x share each. The host tabulates exp(-difference) in Q0.31, zero where TFLite
 // leaves it out.
+//
+// LOG, set by -D: LOG_SOFTMAX. Behind the table there is another, of -difference in Q5.26.
 
 #include "dispatch.glsl"
 #include "fixed_point.glsl"
@@ -17,6 +19,11 @@ layout(push_constant) uniform Push {
     uint groups;        // per row
     uint tail;          // elements in the last group
     uint flip;
+#ifdef LOG
+    int lowest_difference;  // that counts, less 1
+    int multiplier;         // from Q5.26 to differences
+    int shift;
+#endif
 } p;
 
 shared int partial[gl_WorkGroupSize.x * gl_WorkGroupSize.y];
@@ -64,14 +71,26 @@ void main() {
     barrier();
     sum = partial[first];
 
+    if (!is_row) return;
+#ifdef LOG
+    int log_sum = log_of(sum, ACCUMULATOR_INTEGER_BITS, 5);
+    int lowest = multiply_by_quantized(ivec4(log_sum + INT_MIN), ivec4(p.multiplier), ivec4(p.shift)).x;
+    lowest = max(lowest, p.lowest_difference);
+#else
     int headroom = count_leading_zeros(sum);
     int scale = one_over_one_plus(int((uint(sum) << headroom) - 0x80000000u));
     ivec4 exponent = ivec4(ACCUMULATOR_INTEGER_BITS - headroom + 31 - 8);
-    if (!is_row) return;
+#endif
     for (uint g = me; g < p.groups; g += gl_WorkGroupSize.x) {
-        ivec4 v = row_group(base, g, most);
-        ivec4 e = ivec4(exps.data[most - v.x], exps.data[most - v.y], exps.data[most - v.z], exps.data[most - v.w]);
+        ivec4 v = most - row_group(base, g, most);
+#ifdef LOG
+        ivec4 d = ivec4(exps.data[256 + v.x], exps.data[256 + v.y], exps.data[256 + v.z], exps.data[256 + v.w]);
+        ivec4 result = divide_by_pot(d - log_sum, ivec4(31 - 5 - 4)) + 127;
+        result = mix(ivec4(-128), result, greaterThan(-v, ivec4(lowest)));
+#else
+        ivec4 e = ivec4(exps.data[v.x], exps.data[v.y], exps.data[v.z], exps.data[v.w]);
         ivec4 result = divide_by_pot(high_mul(e, ivec4(scale)), exponent) - 128;
+#endif
         y.data[base + g] = pack_i8(clamp(result, -128, 127)) ^ p.flip;
     }
 }

@@ -34,4 +34,58 @@ int one_over_one_plus(int a) {
     return fixed_shift_left(x, 1);
 }
 
+// The natural logarithm of x >= 1 with `bits` integer bits, in a format of `to_bits`.
+//
+// Source: log_x_for_x_greater_than_or_equal_to_1_impl of tflite/kernels/internal/reference/log_softmax.h.
+int log_of(int x, int bits, int to_bits) {
+    const int LOG_2 = 1488522236;
+    const int SQRT_HALF = 1518500250;
+    const int SQRT_SQRT_HALF = 1805811301;
+    int headroom_a = count_leading_zeros(x);  // and 1
+    int a = fixed_shift_left(fixed_multiply(x << (headroom_a - 1), SQRT_HALF), 1);
+    int headroom_b = count_leading_zeros(fixed_multiply(x, SQRT_HALF)) - 1;
+    int b = headroom_b > 0 ? fixed_shift_left(x, headroom_b) : x;
+    int r = min(a, b);
+    // Powers of two, one bit of headroom more than the result.
+    int accumulator_bits = to_bits + 1;
+    int unit = 31 - accumulator_bits;
+    int quarter = 1 << (unit - 2);
+    int power = max(((bits - headroom_a) << unit) + quarter, ((bits - headroom_b) << unit) - quarter);
+
+    int half_sum = int((uint(r) + uint(SQRT_SQRT_HALF) + 1u) >> 1);
+    int q = 2 * (r - SQRT_SQRT_HALF);
+    int q2 = fixed_multiply(q, q);
+    int numerator = fixed_multiply(q, r) + fixed_multiply(fixed_multiply(q, q2), 117049297);
+    int sum = 1057819769 + q + fixed_multiply(127690142, q2);
+    int denominator = fixed_multiply(half_sum, sum) + fixed_multiply(638450708, q);
+    int quotient = fixed_multiply(fixed_divide_by_pot(numerator, accumulator_bits), one_over_one_plus(denominator));
+    return fixed_shift_left(fixed_multiply(power, LOG_2) + quotient, 1);
+}
+
+// 1 / sqrt(x) as a multiplier and a shift for x >= 0: five steps of Newton and Raphson in Q3.28.
+//
+// Source: GetInvSqrtQuantizedMultiplierExp of tflite/kernels/internal/common.h.
+int inverse_sqrt(int x, out int shift) {
+    shift = 0;
+    if (x <= 1) return INT_MAX;
+    int right = 11;
+    while (x >= 1 << 29) {
+        x /= 4;
+        ++right;
+    }
+    int pairs = (count_leading_zeros(x) - 1) / 2 - 1;
+    right -= pairs;
+    x <<= 2 * pairs;
+    int half_x = fixed_divide_by_pot(x >> 1, 1);
+    int half_three = (1 << 28) + (1 << 27);
+    int y = 1 << 28;
+    for (int i = 0; i < 5; ++i) {
+        int cube = fixed_shift_left(fixed_multiply(fixed_multiply(y, y), y), 6);
+        y = fixed_shift_left(fixed_multiply(half_three, y) - fixed_multiply(half_x, cube), 3);
+    }
+    y = fixed_multiply(y, 1518500250);
+    shift = -max(right, 0);
+    return y << max(-right, 0);
+}
+
 #endif

@@ -25,6 +25,7 @@ from tflite_vk.testing.model_writer import ModelWriter, TensorSpec
 from tflite_vk.testing.serialize import dtype_of
 
 SIZES = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 17, 21)
+LARGE_SIZES = (1, 2, 3, 5, 16, 31, 64, 65, 127, 128, 130, 257, 300)
 MAX_ELEMENTS = 3000
 MAX_INPUTS = 4
 MAX_MAGNITUDE = 2000.0
@@ -71,6 +72,16 @@ class Value:
     def is_float(self) -> bool:
         """True for float32."""
         return self.array.dtype == np.float32
+
+    @property
+    def is_quantized(self) -> bool:
+        """True for 8-bit values with a scale."""
+        return self.quantization is not None
+
+    @property
+    def result(self) -> Result:
+        """What an operator writes that only moves it."""
+        return Result(dtype_of(self.array), self.quantization)
 
     @property
     def scale(self) -> float:
@@ -129,9 +140,11 @@ class Builder:
 
     Attributes:
         rng: all randomness of the graph.
+        group: "float" or "quantized": what its values mostly are.
     """
 
     rng: np.random.Generator
+    group: str = "float"
     writer: ModelWriter = field(default_factory=ModelWriter)
     values: list[Value] = field(default_factory=list)
     inputs: list[Value] = field(default_factory=list)
@@ -151,9 +164,12 @@ class Builder:
         return int(self.rng.integers(low, high + 1))
 
     def shape(self, rank: int, limit: int = MAX_ELEMENTS) -> tuple[int, ...]:
-        """A random shape of few elements."""
+        """A random shape of few elements, now and then of more."""
+        sizes = SIZES
+        if limit == MAX_ELEMENTS and self.chance(0.05):
+            sizes, limit = LARGE_SIZES, 8 * MAX_ELEMENTS
         while True:
-            shape = tuple(self.choice(SIZES) for _ in range(rank))
+            shape = tuple(self.choice(sizes) for _ in range(rank))
             if int(np.prod(shape)) <= limit:
                 return shape
 
@@ -197,26 +213,75 @@ class Builder:
         weights = np.array([(1.0 + 3.0 * (v.uses == 0)) * (1.0 + i) for i, v in enumerate(found)])
         return found[int(self.rng.choice(len(found), p=weights / weights.sum()))]
 
+    def any(self, rank: int | Sequence[int] | None = None, accept: Accept | None = None) -> Value:
+        """A value of the graph's kind: float, or quantized."""
+        return (self.float if self.group == "float" else self.quantized)(rank, accept)
+
+    def new(self, shape: Sequence[int]) -> Value:
+        """An input of the graph's kind."""
+        return (self.new_float if self.group == "float" else self.new_quantized)(shape)
+
+    def like(self, x: Value, shape: Sequence[int]) -> Value:
+        """A constant of a value's type, in its range."""
+        if x.is_float:
+            return self.const(self.floats(shape, exact=x.err == 0))
+        if x.array.dtype == np.bool_:
+            return self.const(self.rng.random(shape) < 0.5)
+        info = np.iinfo(x.array.dtype)
+        low, high = (info.min, info.max) if x.is_quantized else (-20, 20)
+        values = self.rng.integers(low, high + 1, shape).astype(x.array.dtype)
+        return self.const(values, x.quantization)
+
     def float(self, rank: int | Sequence[int] | None = None, accept: Accept | None = None) -> Value:
         """A float value of one of the ranks: one that is there, reshaped where need be, or new."""
+        return self._find(rank, accept, lambda v: v.is_float, self.new_float)
+
+    def _find(
+        self,
+        rank: int | Sequence[int] | None,
+        accept: Accept | None,
+        is_kind: Accept,
+        make: Callable[[Sequence[int]], Value],
+    ) -> Value:
         ranks = range(7) if rank is None else (rank,) if isinstance(rank, int) else tuple(rank)
 
         def fits(v: Value) -> bool:
-            return v.is_float and (accept is None or accept(v))
+            return is_kind(v) and (accept is None or accept(v))
 
         found = self.pick(lambda v: fits(v) and v.rank in ranks)
         if found is not None and self.chance(0.9):
             return found
         other = self.pick(lambda v: fits(v) and v.array.size > 0)
         if other is not None and self.chance(0.75):
-            return self.reshape(other, self._factor(other.array.size, self.choice(list(ranks))))
+            return self.reshape(other, self.factor(other.array.size, self.choice(list(ranks))))
         if len(self.inputs) < MAX_INPUTS:
-            new = self.new_float(self.shape(self.choice(list(ranks))))
+            new = make(self.shape(self.choice(list(ranks))))
             if fits(new):
                 return new
         if found is not None:
             return found
         raise RefusedError("no such value")
+
+    def quantized(
+        self, rank: int | Sequence[int] | None = None, accept: Accept | None = None
+    ) -> Value:
+        """A quantized value of one of the ranks: one that is there, reshaped, or new."""
+        return self._find(rank, accept, lambda v: v.is_quantized, self.new_quantized)
+
+    def new_quantized(self, shape: Sequence[int]) -> Value:
+        """A quantized input."""
+        dtype = np.int8 if self.chance(0.7) else np.uint8
+        info = np.iinfo(dtype)
+        values = np.asarray(self.rng.integers(info.min, info.max + 1, shape), dtype)
+        return self.input(values, self.scale(DType.INT8 if dtype == np.int8 else DType.UINT8))
+
+    def scale(self, dtype: DType, typical: float | None = None) -> Quantization:
+        """A scale and a zero point for 8-bit values; `typical` is the largest real value meant."""
+        reach = 2.0 ** self.rng.uniform(-1, 4) if typical is None else typical
+        step = np.float32(reach / 128 * self.rng.uniform(0.7, 1.5))
+        middle = 0 if dtype is DType.INT8 else 128
+        zero = middle if self.chance(0.3) else middle + self.integer(-60, 60)
+        return Quantization((float(step),), (zero,))
 
     def new_float(self, shape: Sequence[int]) -> Value:
         """A float input."""
@@ -226,7 +291,7 @@ class Builder:
         """A float value that every right device has the same bits of."""
         return self.float(rank, lambda v: v.err == 0)
 
-    def _factor(self, size: int, rank: int) -> tuple[int, ...]:
+    def factor(self, size: int, rank: int) -> tuple[int, ...]:
         """A random shape with so many elements."""
         if rank == 0 and size != 1:
             raise RefusedError("more than a scalar")
@@ -245,7 +310,7 @@ class Builder:
             return x
         size = np.array(shape, np.int32)
         attributes = ReshapeAttributes(tuple(shape)) if self.chance(0.5) else None
-        return self.apply("RESHAPE", [x, size], attributes)
+        return self.apply("RESHAPE", [x, size], attributes, out=x.result)
 
     # Operators
 
@@ -391,7 +456,7 @@ class Builder:
 
 
 def _check_tame(op: str, array: Array) -> None:
-    if array.size > 8 * MAX_ELEMENTS:
+    if array.size > 12 * MAX_ELEMENTS:
         raise RefusedError(f"{op} makes too much")
     if array.dtype == np.float32:
         if not np.isfinite(array).all():

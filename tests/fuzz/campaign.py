@@ -14,7 +14,8 @@ from tests.fuzz.draw import draw
 from tests.fuzz.execute import Door, Outcome, compare, execute
 from tests.fuzz.shrink import Failure, shrink
 from tests.support.case import Array
-from tests.support.oracle import reference
+from tests.support.oracle import run_interpreter
+from tflite_vk.analysis.litert import reference_interpreter
 from tflite_vk.runtime.device import Device
 
 DOORS: tuple[Door, ...] = ("session",) * 8 + ("delegate", "interpreter")
@@ -65,6 +66,16 @@ class Count:
         return "\n".join([*lines, *self.faults, *self.oracle])
 
 
+def run_whole(data: bytes, inputs: list[Array]) -> tuple[list[Array], bool]:
+    """Outputs of the whole graph by LiteRT, and whether by its reference kernels.
+
+    The wheel's reference resolver lacks some operators; a graph with one of them runs on the
+    optimized kernels, which round quantized values otherwise here and there.
+    """
+    interpreter, kernels = reference_interpreter(data)
+    return run_interpreter(interpreter, inputs), kernels == "BUILTIN_REF"
+
+
 def try_one(
     seed: int, index: int, group: str, device: Device, folder: Path | None = corpus.FOLDER
 ) -> Count:
@@ -88,26 +99,25 @@ def try_one(
     if door == "session":
         device = shapes[shape]
     count = Count(1, Counter(graph.ops), sum(t == 0 for t in graph.tolerances), len(graph.outputs))
-    want = reference(graph.data, graph.inputs)
     where = f"{group} {seed}/{index}, {shape}"
-    if (odd := compare(want, graph.outputs, graph.tolerances)) is not None:
+    whole, is_reference = run_whole(graph.data, graph.inputs)
+    odd = compare(whole, graph.outputs, graph.tolerances)
+    if odd is not None and is_reference:
         count.oracle.append(f"{where} oracle: {odd[1]} in {' '.join(graph.ops)}")
         return count
 
-    def run(data: bytes, inputs: list[Array], want: list[Array], allowed: list[float]) -> Outcome:
-        return execute(data, inputs, want, allowed, device, door, fusion=fusion)
+    def run(f: Failure) -> Outcome:
+        return execute(f.data, f.inputs, f.outputs, f.tolerances, device, door, fusion=fusion)
 
-    outcome = run(graph.data, graph.inputs, want, graph.tolerances)
+    outcome = run(Failure(graph.data, graph.inputs, graph.outputs, graph.tolerances))
     count.declined.update(outcome.declined)
     if outcome.kind == "good":
         return count
+    if odd is not None and outcome.declined:
+        return count  # the CPU's part may have run on the kernels that are at odds
 
     def fails(f: Failure) -> bool:
-        try:
-            right = reference(f.data, f.inputs)
-        except (RuntimeError, ValueError):
-            return False
-        return run(f.data, f.inputs, right, f.tolerances).kind == outcome.kind
+        return run(f).kind == outcome.kind
 
     small = shrink(graph.data, graph.values, graph.allowed, fails)
     text = f"{where} {outcome.kind}: {outcome.text}"

@@ -24,7 +24,7 @@ def variants(device: Device) -> dict[str, Device]:
         max_workgroup_invocations=least.max_workgroup_invocations,
         max_workgroup_size=least.max_workgroup_size,
         shared_memory_bytes=least.shared_memory_bytes,
-        max_workgroup_count=(13, 11, 65535),
+        max_workgroup_count=(13, 65535, 65535),
     )
     found["least limits"] = _open(device, replace(device.info, limits=limits))
     return found

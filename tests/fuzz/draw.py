@@ -18,7 +18,7 @@ def draw(seed: int, index: int, group: str = "float") -> Graph:
     weights = np.array([e.weight for e in table])
     weights /= weights.sum()
     while True:
-        g = Builder(rng)
+        g = Builder(rng, group)
         wanted = int(rng.integers(2, 13))
         for _ in range(MOST_ATTEMPTS):
             if len(g.writer.operators) >= wanted:

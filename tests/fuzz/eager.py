@@ -19,8 +19,6 @@ from tflite_vk.ir.attributes import Attributes
 from tflite_vk.ir.graph import Quantization
 from tflite_vk.testing.model_writer import ModelWriter, TensorSpec
 
-_NO_SHAPE = (7919,)
-
 
 class RefusedError(Exception):
     """LiteRT does not run this, or the fuzzer does not want it; another operator is drawn."""
@@ -41,12 +39,23 @@ class Operand:
     quantization: Quantization | None = None
 
 
+_NO_SHAPE = (7919,)
+"""LiteRT works out the shapes; a declared one of as many elements it would leave as it is."""
+
+
 @dataclass(frozen=True)
 class Result:
-    """What an operator writes: element type, and scales where it has some."""
+    """What an operator writes.
+
+    Attributes:
+        dtype: element type.
+        quantization: None for none.
+        shape: where LiteRT wants it declared; else it works it out.
+    """
 
     dtype: DType
     quantization: Quantization | None = None
+    shape: tuple[int, ...] | None = None
 
 
 class OneOperator:
@@ -67,8 +76,7 @@ class OneOperator:
         """
         w = ModelWriter()
         ids = [None if x is None else _add(w, x) for x in operands]
-        # LiteRT works out the shapes; a declared one of as many elements it would leave as it is.
-        outs = [TensorSpec(_NO_SHAPE, r.dtype, r.quantization) for r in results]
+        outs = [TensorSpec(r.shape or _NO_SHAPE, r.dtype, r.quantization) for r in results]
         w.output(*w.multi_op(op, ids, outs, attributes, version))
         self._operands = operands
         try:

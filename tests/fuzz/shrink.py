@@ -20,11 +20,13 @@ class Failure:
     Attributes:
         data: the .tflite file.
         inputs: values in the model's order.
+        outputs: what they should be.
         tolerances: absolute, of each output.
     """
 
     data: bytes
     inputs: list[Array]
+    outputs: list[Array]
     tolerances: list[float]
 
 
@@ -48,6 +50,7 @@ def shrink(
         return Failure(
             write_model(Model((_renumbered(g),))),
             [values[t] for t in g.inputs],
+            [values[t] for t in g.outputs],
             [allowed.get(t, 0.0) for t in g.outputs],
         )
 

@@ -20,24 +20,24 @@ class Entry:
         name: of the function.
         run: adds an operator, or raises RefusedError.
         weight: how often it is drawn.
-        group: "float" or "quantized": which graphs it is for.
     """
 
     name: str
     run: Generator
     weight: float
-    group: str
 
+
+BOTH = ("float", "quantized")
 
 _ENTRIES: dict[str, list[Entry]] = {"float": [], "quantized": []}
 
 
-def generator(weight: float = 1.0, group: str = "float") -> Callable[[Generator], Generator]:
-    """Function decorator: put it into the table."""
+def generator(weight: float = 1.0, *groups: str) -> Callable[[Generator], Generator]:
+    """Function decorator: put it into the table of some groups, "float" where none is named."""
 
     def add(run: Generator) -> Generator:
-        name = run.__name__
-        _ENTRIES[group].append(Entry(name, run, weight, group))
+        for group in groups or ("float",):
+            _ENTRIES[group].append(Entry(run.__name__, run, weight))
         return run
 
     return add

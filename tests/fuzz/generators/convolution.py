@@ -7,7 +7,7 @@ import numpy as np
 from tests.fuzz.builder import MAX_ELEMENTS, ROUNDING, Builder, Value
 from tests.fuzz.eager import RefusedError
 from tests.fuzz.generators import generator
-from tests.fuzz.generators.elementwise import ACTIVATIONS, fits_mantissa
+from tests.fuzz.generators.elementwise import ACTIVATIONS, fits_mantissa, positive
 from tests.support.case import Array
 from tflite_vk.ir.attributes import (
     BatchMatMulAttributes,
@@ -146,6 +146,26 @@ def conv_3d(g: Builder) -> None:
     g.apply("CONV_3D", [x, w, bias(g, x, out)], a, eps=eps, scale=scale)
 
 
+@generator(0.5)
+def conv_3d_transpose(g: Builder) -> None:
+    x = g.float(rank=5, accept=lambda v: v.array.size > 0 and v.scale < 100)
+    k = [g.integer(1, 3) for _ in range(3)]
+    s = [g.integer(1, 2) for _ in range(3)]
+    out = g.choice(CHANNELS[:6])
+    pad = padding(g)
+    size = [
+        n * stride if pad == "SAME" else (n - 1) * stride + width
+        for n, stride, width in zip(x.shape[1:4], s, k, strict=True)
+    ]
+    shape = (x.shape[0], *size, out)
+    if int(np.prod(shape)) > 2 * MAX_ELEMENTS:
+        raise RefusedError("too much")
+    w, eps, scale = weights(g, (*k, out, x.shape[4]), x, int(np.prod(k)) * x.shape[4])
+    a = Conv3DAttributes("NONE", pad, s[0], s[2], s[1])
+    inputs = [np.array(shape, np.int32), w, x, *([bias(g, x, out)] if g.chance(0.5) else [])]
+    g.apply("CONV_3D_TRANSPOSE", inputs, a, eps=eps, scale=scale)
+
+
 @generator(3)
 def fully_connected(g: Builder) -> None:
     x = g.float(rank=(1, 2, 3, 4, 5), accept=lambda v: v.array.size > 0 and v.scale < 100)
@@ -217,6 +237,14 @@ def attention(g: Builder) -> None:
 @generator(2)
 def pool_2d(g: Builder) -> None:
     x = image(g)
+    op = g.choice(("AVERAGE_POOL_2D", "MAX_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"))
+    if op == "L2_POOL_2D":
+        # The root is steep where a window holds only zeros.
+        x = positive(g)
+        if x.rank != 4:
+            x = g.reshape(x, g.factor(x.array.size, 4))
+        if max(x.shape) > 200:
+            raise RefusedError("a very long image")
     pad = padding(g)
     k = [g.integer(1, 5) for _ in range(2)]
     if pad == "VALID":
@@ -224,16 +252,9 @@ def pool_2d(g: Builder) -> None:
     if g.chance(0.1):
         k = list(x.shape[1:3])
     s = [min(g.integer(1, 3), n) for n in k]
-    op = g.choice(("AVERAGE_POOL_2D", "MAX_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"))
     a = Pool2DAttributes(g.choice(ACTIVATIONS), pad, s[1], s[0], k[1], k[0])
-    if op == "L2_POOL_2D":
-        # The root is steep where a window holds only zeros.
-        if x.err or np.abs(x.array).min() < 0.05:
-            raise RefusedError("zeros in a window")
-        g.apply(op, [x], a, eps=3 * ROUNDING)
-    else:
-        scale = x.scale if op == "AVERAGE_POOL_2D" else 0.0
-        g.apply(op, [x], a, eps=2 * ROUNDING if op == "AVERAGE_POOL_2D" else 0.0, scale=scale)
+    eps = {"AVERAGE_POOL_2D": 2 * ROUNDING, "L2_POOL_2D": 3 * ROUNDING}.get(op, 0.0)
+    g.apply(op, [x], a, eps=eps, scale=x.scale if op == "AVERAGE_POOL_2D" else 0.0)
 
 
 @generator(2)

@@ -228,6 +228,8 @@ def power(g: Builder) -> None:
 def atan2(g: Builder) -> None:
     x = positive(g)
     y = g.float(accept=lambda v: v.shape == x.shape)
+    if y.shape != x.shape:
+        raise RefusedError("LiteRT takes any shapes of one size")
     g.apply("ATAN2", [y, x], eps=TRANSCENDENTAL)
 
 

@@ -8,7 +8,7 @@ from tests.fuzz.builder import Builder, Value
 from tests.fuzz.eager import RefusedError
 from tests.fuzz.generators import generator
 from tests.fuzz.generators.elementwise import partner, smaller
-from tests.fuzz.generators.moving import ints, kind
+from tests.fuzz.generators.moving import ints
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.attributes import (
     BinaryAttributes,
@@ -92,10 +92,10 @@ def int32_arithmetic(g: Builder) -> None:
 
 @generator(2)
 def cast(g: Builder) -> None:
-    x = g.pick(lambda v: not v.is_float)
+    x = g.pick(lambda v: v.array.dtype in (np.int32, np.bool_))
     if x is None or g.chance(0.3):
         x = truth(g) if g.chance(0.5) else whole(g)
-    source = kind(x)
+    source = x.result.dtype
     target = g.choice([t for t in (DType.FLOAT32, DType.INT32, DType.BOOL) if t is not source])
     if np.abs(x.array.astype(np.float64)).max(initial=0) > 1000 and target is DType.FLOAT32:
         raise RefusedError("large whole numbers")
@@ -117,8 +117,18 @@ def select(g: Builder) -> None:
     if int(np.prod(shape)) > 6000 or len(shape) > 4:
         raise RefusedError("too much")
     a, b = (x, y) if g.chance(0.5) else (y, x)
-    op = "SELECT" if x.shape == y.shape == condition.shape and g.chance(0.4) else "SELECT_V2"
-    g.apply(op, [condition, a, b])
+    g.apply("SELECT_V2", [condition, a, b])
+
+
+@generator(0.7)
+def select_of_one_shape(g: Builder) -> None:
+    """SELECT, which broadcasts nothing but a condition of one dimension or none."""
+    x = g.float(rank=range(1, 5), accept=lambda v: v.err == 0)
+    condition = compare(g, x)
+    if condition.shape != x.shape:
+        raise RefusedError("the comparison broadcasts")
+    y = g.pick(lambda v: v.is_float and v.shape == x.shape) or g.like(x, x.shape)
+    g.apply("SELECT", [condition, x, y])
 
 
 def _broadcasts(v: Value, x: Value) -> bool:

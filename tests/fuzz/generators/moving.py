@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from tests.fuzz.builder import MAX_ELEMENTS, Builder, Value
 from tests.fuzz.eager import RefusedError
-from tests.fuzz.generators import generator
-from tflite_vk.dtypes import DType
+from tests.fuzz.generators import BOTH, generator
 from tflite_vk.ir.attributes import (
     BlockSizeAttributes,
     ConcatenationAttributes,
@@ -21,68 +23,69 @@ from tflite_vk.ir.attributes import (
     UnpackAttributes,
 )
 
-FLOAT32 = DType.FLOAT32
+
+def is_kind(g: Builder, v: Value) -> bool:
+    """True for a value of the graph's kind."""
+    return v.is_float if g.group == "float" else v.is_quantized
+
+
+def _is_like(v: Value, x: Value) -> bool:
+    """True for a value of the same type, with the same scale where there is one."""
+    return v.array.dtype == x.array.dtype and v.quantization == x.quantization
 
 
 def some(g: Builder, low: int = 0, high: int = 6) -> Value:
-    """Any value that moves: float mostly, sometimes int32 or bool."""
+    """Any value that moves: of the graph's kind mostly, sometimes int32 or bool."""
     if g.chance(0.2):
-        found = g.pick(lambda v: not v.is_float and low <= v.rank <= high)
+        found = g.pick(lambda v: not is_kind(g, v) and low <= v.rank <= high)
         if found is not None:
             return found
-    return g.float(rank=range(low, high + 1))
-
-
-def kind(v: Value) -> DType:
-    """Its element type."""
-    if v.array.dtype == np.bool_:
-        return DType.BOOL
-    return FLOAT32 if v.is_float else DType.INT32
+    return g.any(rank=range(low, high + 1))
 
 
 def ints(*values: int) -> np.ndarray:
     return np.array(values, np.int32)
 
 
-@generator(2)
+@generator(2, *BOTH)
 def reshape(g: Builder) -> None:
-    x = g.float(accept=lambda v: v.array.size > 0)
-    shape = list(g._factor(x.array.size, g.integer(0 if x.array.size == 1 else 1, 6)))
+    x = g.any(accept=lambda v: v.array.size > 0)
+    shape = list(g.factor(x.array.size, g.integer(0 if x.array.size == 1 else 1, 6)))
     g.reshape(x, shape)
 
 
-@generator()
+@generator(1, *BOTH)
 def reshape_with_a_blank(g: Builder) -> None:
-    x = g.float(rank=(1, 2, 3, 4, 5), accept=lambda v: v.array.size > 0)
-    shape = list(g._factor(x.array.size, g.integer(1, 5)))
+    x = g.any(rank=(1, 2, 3, 4, 5), accept=lambda v: v.array.size > 0)
+    shape = list(g.factor(x.array.size, g.integer(1, 5)))
     shape[g.integer(0, len(shape) - 1)] = -1
-    g.apply("RESHAPE", [x, np.array(shape, np.int32)])
+    g.apply("RESHAPE", [x, np.array(shape, np.int32)], out=x.result)
 
 
-@generator()
+@generator(1, *BOTH)
 def squeeze(g: Builder) -> None:
     x = some(g, 1)
     ones = [i for i, n in enumerate(x.shape) if n == 1]
     if not ones:
         raise RefusedError("nothing to squeeze")
     chosen = tuple(i - x.rank * g.chance(0.3) for i in ones if g.chance(0.6))
-    g.apply("SQUEEZE", [x], SqueezeAttributes(chosen), out=kind(x))
+    g.apply("SQUEEZE", [x], SqueezeAttributes(chosen), out=x.result)
 
 
-@generator()
+@generator(1, *BOTH)
 def expand_dims(g: Builder) -> None:
     x = some(g, 0, 5)
-    g.apply("EXPAND_DIMS", [x, np.array(g.integer(-x.rank - 1, x.rank), np.int32)], out=kind(x))
+    g.apply("EXPAND_DIMS", [x, np.array(g.integer(-x.rank - 1, x.rank), np.int32)], out=x.result)
 
 
-@generator(2)
+@generator(2, *BOTH)
 def transpose(g: Builder) -> None:
     x = some(g, 1, 6)
     perm = g.rng.permutation(x.rank).astype(np.int32)
-    g.apply("TRANSPOSE", [x, perm], out=kind(x), version=4 if x.rank > 4 else 1)
+    g.apply("TRANSPOSE", [x, perm], out=x.result, version=4 if x.rank > 4 else 1)
 
 
-@generator(3)
+@generator(3, *BOTH)
 def concatenation(g: Builder) -> None:
     x = some(g, 1, 5)
     axis = g.integer(0, x.rank - 1)
@@ -103,39 +106,39 @@ def concatenation(g: Builder) -> None:
         other = g.pick(fits)
         if other is not None and g.chance(0.7):
             parts.append(other)
-        elif x.is_float:
+        else:
             shape = list(x.shape)
             shape[axis] = g.integer(1, 6)
-            parts.append(g.const(g.floats(shape, exact=x.err == 0)))
+            parts.append(g.like(x, shape))
     order = g.rng.permutation(len(parts))
     a = ConcatenationAttributes("NONE", axis - x.rank * g.chance(0.3))
-    g.apply("CONCATENATION", [parts[i] for i in order], a, out=kind(x))
+    g.apply("CONCATENATION", [parts[i] for i in order], a, out=x.result)
 
 
-@generator()
+@generator(1, *BOTH)
 def pack(g: Builder) -> None:
     x = some(g, 0, 4)
     parts = [x]
     for _ in range(g.integer(1, 3)):
-        other = g.pick(lambda v: v.array.dtype == x.array.dtype and v.shape == x.shape)
-        if g.chance(0.3) and x.is_float:
-            other = g.const(g.floats(x.shape, exact=x.err == 0))
+        other = g.pick(lambda v: _is_like(v, x) and v.shape == x.shape)
+        if g.chance(0.3):
+            other = g.like(x, x.shape)
         parts.append(other or x)
     axis = g.integer(-x.rank - 1, x.rank)
-    g.apply("PACK", parts, PackAttributes(len(parts), axis), out=kind(x))
+    g.apply("PACK", parts, PackAttributes(len(parts), axis), out=x.result)
 
 
-@generator()
+@generator(1, *BOTH)
 def unpack(g: Builder) -> None:
     x = some(g, 1, 5)
     axis = g.integer(-x.rank, x.rank - 1)
     count = x.shape[axis]
     if not 1 <= count <= 5:
         raise RefusedError("many outputs")
-    g.apply_multi("UNPACK", [x], UnpackAttributes(count, axis), outs=[kind(x)] * count)
+    g.apply_multi("UNPACK", [x], UnpackAttributes(count, axis), outs=[x.result] * count)
 
 
-@generator(2)
+@generator(2, *BOTH)
 def split(g: Builder) -> None:
     x = some(g, 1, 5)
     axis = g.integer(-x.rank, x.rank - 1)
@@ -143,10 +146,10 @@ def split(g: Builder) -> None:
     if not counts:
         raise RefusedError("nothing divides it")
     n = g.choice(counts)
-    g.apply_multi("SPLIT", [np.array(axis, np.int32), x], SplitAttributes(n), outs=[kind(x)] * n)
+    g.apply_multi("SPLIT", [np.array(axis, np.int32), x], SplitAttributes(n), outs=[x.result] * n)
 
 
-@generator()
+@generator(1, *BOTH)
 def split_v(g: Builder) -> None:
     x = some(g, 1, 4)
     axis = g.integer(-x.rank, x.rank - 1)
@@ -158,43 +161,52 @@ def split_v(g: Builder) -> None:
         raise RefusedError("an empty part")
     if g.chance(0.4):
         sizes[g.integer(0, n - 1)] = -1
-    outs = [kind(x)] * n
+    outs = [x.result] * n
     g.apply_multi("SPLIT_V", [x, sizes, np.array(axis, np.int32)], SplitAttributes(n), outs=outs)
 
 
-@generator(2)
+@generator(2, *BOTH)
 def pad(g: Builder) -> None:
-    x = g.float(rank=(1, 2, 3, 4, 5))
+    x = g.any(rank=(1, 2, 3, 4, 5))
     pads = g.rng.integers(0, 4, (x.rank, 2)) * (g.rng.random((x.rank, 1)) < 0.5)
     if g.chance(0.4):
-        value = np.array([g.choice((0.0, 3.0, -1.5, -100.0))], np.float32)
-        g.apply("PADV2", [x, pads.astype(np.int32), value])
+        value = g.like(x, (1,))
+        if x.is_float:
+            value = g.const(np.array([g.choice((0.0, 3.0, -1.5, -100.0))], np.float32))
+        g.apply("PADV2", [x, pads.astype(np.int32), value], out=x.result)
     else:
-        g.apply("PAD", [x, pads.astype(np.int32)])
+        g.apply("PAD", [x, pads.astype(np.int32)], out=x.result)
 
 
-@generator()
+@generator(1, *BOTH)
 def mirror_pad(g: Builder) -> None:
-    x = g.float(rank=(1, 2, 3, 4, 5), accept=lambda v: v.array.size > 0)
+    x = g.any(rank=(1, 2, 3, 4, 5), accept=lambda v: v.array.size > 0)
     mode = g.choice(("REFLECT", "SYMMETRIC"))
     pads = np.zeros((x.rank, 2), np.int32)
     for axis, n in enumerate(x.shape):
         most = min(3, n - (mode == "REFLECT"))  # more reads outside (D18)
         if g.chance(0.6):
             pads[axis] = [g.integer(0, most), g.integer(0, most)]
-    g.apply("MIRROR_PAD", [x, pads], MirrorPadAttributes(mode))
+    g.apply("MIRROR_PAD", [x, pads], MirrorPadAttributes(mode), out=x.result)
 
 
-@generator()
+@generator(1, *BOTH)
 def slice_any(g: Builder) -> None:
     x = some(g, 1, 5)
     begin = [g.integer(0, max(0, n - 1)) for n in x.shape]
     size = [g.integer(1, max(1, n - b)) for n, b in zip(x.shape, begin, strict=True)]
-    size = [-1 if g.chance(0.2) else n for n in size]
-    g.apply("SLICE", [x, ints(*begin), ints(*size)], out=kind(x))
+    written = [-1 if g.chance(0.2) else n for n in size]
+    shape = (n if w < 0 else w for n, w in zip(_rests(x, begin), written, strict=True))
+    out = replace(x.result, shape=tuple(shape))
+    g.apply("SLICE", [x, ints(*begin), ints(*written)], out=out)
 
 
-@generator(2)
+def _rests(x: Value, begin: Sequence[int]) -> list[int]:
+    """How much of each dimension is behind its first element taken."""
+    return [n - b for n, b in zip(x.shape, begin, strict=True)]
+
+
+@generator(2, *BOTH)
 def strided_slice(g: Builder) -> None:
     x = some(g, 1, 4)
     begin, end, stride = [], [], []
@@ -224,10 +236,10 @@ def strided_slice(g: Builder) -> None:
         if g.chance(0.25):
             masks["end_mask"] |= bit
     a = StridedSliceAttributes(**masks)
-    g.apply("STRIDED_SLICE", [x, ints(*begin), ints(*end), ints(*stride)], a, out=kind(x))
+    g.apply("STRIDED_SLICE", [x, ints(*begin), ints(*end), ints(*stride)], a, out=x.result)
 
 
-@generator()
+@generator(1, *BOTH)
 def gather(g: Builder) -> None:
     x = some(g, 1, 4)
     axis = g.integer(-x.rank, x.rank - 1)
@@ -243,10 +255,10 @@ def gather(g: Builder) -> None:
     indices = g.rng.integers(0, n, shape).astype(np.int32)
     given = g.input(indices) if g.chance(0.4) else g.const(indices)
     a = GatherAttributes(axis, batch)
-    g.apply("GATHER", [x, given], a, out=kind(x), version=4 if batch else 1)
+    g.apply("GATHER", [x, given], a, out=x.result, version=4 if batch else 1)
 
 
-@generator(0.7)
+@generator(0.7, *BOTH)
 def gather_nd(g: Builder) -> None:
     x = some(g, 1, 4)
     if 0 in x.shape:
@@ -255,7 +267,7 @@ def gather_nd(g: Builder) -> None:
     shape = g.shape(g.integer(0, 2), 30)
     columns = [g.rng.integers(0, n, shape) for n in x.shape[:depth]]
     indices = np.stack(columns, -1).astype(np.int32)
-    g.apply("GATHER_ND", [x, indices], out=kind(x))
+    g.apply("GATHER_ND", [x, indices], out=x.result)
 
 
 @generator(0.5)
@@ -265,100 +277,104 @@ def embedding_lookup(g: Builder) -> None:
     g.apply("EMBEDDING_LOOKUP", [g.input(rows), table])
 
 
-@generator()
+@generator(1, *BOTH)
 def tile(g: Builder) -> None:
     x = some(g, 1, 5)
     times = [g.choice((1, 1, 2, 3)) for _ in x.shape]
     if x.array.size * int(np.prod(times)) > 2 * MAX_ELEMENTS:
         raise RefusedError("too much")
-    g.apply("TILE", [x, ints(*times)], out=kind(x))
+    g.apply("TILE", [x, ints(*times)], out=x.result)
 
 
-@generator()
+@generator(1, *BOTH)
 def broadcast_to(g: Builder) -> None:
     x = some(g, 0, 5)
     extra = g.shape(g.integer(0, 1), 4)
     shape = (*extra, *(g.choice((2, 3, 5)) if n == 1 else n for n in x.shape))
     if int(np.prod(shape)) > 2 * MAX_ELEMENTS or not shape:
         raise RefusedError("too much")
-    g.apply("BROADCAST_TO", [x, ints(*shape)], out=kind(x), version=2)
+    g.apply("BROADCAST_TO", [x, ints(*shape)], out=x.result, version=2)
 
 
-@generator()
+@generator(1, *BOTH)
 def reverse(g: Builder) -> None:
     x = some(g, 1, 5)
-    g.apply("REVERSE_V2", [x, ints(g.integer(-x.rank, x.rank - 1))], out=kind(x))
+    if not x.array.size:
+        raise RefusedError("LiteRT's kernel divides by its size")
+    g.apply("REVERSE_V2", [x, ints(g.integer(-x.rank, x.rank - 1))], out=x.result)
 
 
-@generator(0.5)
+@generator(0.5, *BOTH)
 def reverse_sequence(g: Builder) -> None:
-    x = g.float(rank=(2, 3, 4), accept=lambda v: v.array.size > 0)
+    x = g.any(rank=(2, 3, 4), accept=lambda v: v.array.size > 0)
     seq, batch = (int(i) for i in g.rng.permutation(x.rank)[:2])
     lengths = g.rng.integers(0, x.shape[seq] + 1, x.shape[batch]).astype(np.int32)
-    g.apply("REVERSE_SEQUENCE", [x, lengths], ReverseSequenceAttributes(seq, batch))
+    a = ReverseSequenceAttributes(seq, batch)
+    g.apply("REVERSE_SEQUENCE", [x, lengths], a, out=x.result)
 
 
-@generator(0.7)
+@generator(0.7, *BOTH)
 def space_to_depth(g: Builder) -> None:
     block = g.choice((2, 3))
 
     def fits(v: Value) -> bool:
         return v.shape[1] % block == 0 and v.shape[2] % block == 0 if v.rank == 4 else False
 
-    x = g.pick(lambda v: v.is_float and fits(v)) or g.new_float(
+    x = g.pick(lambda v: is_kind(g, v) and fits(v)) or g.new(
         (g.integer(1, 2), block * g.integer(1, 3), block * g.integer(1, 3), g.integer(1, 5))
     )
-    g.apply("SPACE_TO_DEPTH", [x], BlockSizeAttributes(block))
+    g.apply("SPACE_TO_DEPTH", [x], BlockSizeAttributes(block), out=x.result)
 
 
-@generator(0.7)
+@generator(0.7, *BOTH)
 def depth_to_space(g: Builder) -> None:
     block = g.choice((2, 3))
     x = g.pick(
-        lambda v: v.is_float and v.rank == 4 and v.shape[3] % (block * block) == 0
-    ) or g.new_float((1, g.integer(1, 4), g.integer(1, 4), block * block * g.integer(1, 5)))
-    g.apply("DEPTH_TO_SPACE", [x], BlockSizeAttributes(block))
+        lambda v: is_kind(g, v) and v.rank == 4 and v.shape[3] % (block * block) == 0
+    ) or g.new((1, g.integer(1, 4), g.integer(1, 4), block * block * g.integer(1, 5)))
+    g.apply("DEPTH_TO_SPACE", [x], BlockSizeAttributes(block), out=x.result)
 
 
-@generator()
+@generator(1, *BOTH)
 def space_to_batch(g: Builder) -> None:
-    x = g.float(rank=(3, 4), accept=lambda v: v.array.size > 0)
+    x = g.any(rank=(3, 4), accept=lambda v: v.array.size > 0)
     spatial = x.rank - 2
     block = [g.integer(1, 3) for _ in range(spatial)]
     pads = []
     for n, b in zip(x.shape[1:], block, strict=False):
         before = g.integer(0, 2)
         pads.append([before, -(n + before) % b + b * g.choice((0, 0, 1))])
-    g.apply("SPACE_TO_BATCH_ND", [x, ints(*block), np.array(pads, np.int32)])
+    given = [x, ints(*block), np.array(pads, np.int32)]
+    g.apply("SPACE_TO_BATCH_ND", given, out=x.result)
 
 
-@generator()
+@generator(1, *BOTH)
 def batch_to_space(g: Builder) -> None:
     rank = g.choice((3, 4))
     block = [g.integer(1, 3) for _ in range(rank - 2)]
     times = int(np.prod(block))
     x = g.pick(
-        lambda v: v.is_float and v.rank == rank and v.shape[0] % times == 0 and v.array.size > 0
+        lambda v: is_kind(g, v) and v.rank == rank and v.shape[0] % times == 0 and v.array.size > 0
     )
     if x is None:
-        x = g.new_float((times * g.integer(1, 2), *g.shape(rank - 1, 200)))
+        x = g.new((times * g.integer(1, 2), *g.shape(rank - 1, 200)))
     crops = []
     for n, b in zip(x.shape[1:], block, strict=False):
         before = g.integer(0, min(2, n * b - 1))
         crops.append([before, g.integer(0, min(2, n * b - 1 - before))])
-    g.apply("BATCH_TO_SPACE_ND", [x, ints(*block), np.array(crops, np.int32)])
+    given = [x, ints(*block), np.array(crops, np.int32)]
+    g.apply("BATCH_TO_SPACE_ND", given, out=x.result)
 
 
-@generator(0.5)
+@generator(0.5, *BOTH)
 def dynamic_update_slice(g: Builder) -> None:
-    x = g.float(rank=(1, 2, 3, 4), accept=lambda v: v.array.size > 0)
+    x = g.any(rank=(1, 2, 3, 4), accept=lambda v: v.array.size > 0)
     shape = tuple(g.integer(1, n) for n in x.shape)
     # What would stick out is moved in.
     start = ints(*(g.integer(-1, n) for n in x.shape))
-    update = g.const(g.floats(shape, exact=x.err == 0))
-    other = g.pick(lambda v: v.is_float and v.shape == shape)
+    other = g.pick(lambda v: _is_like(v, x) and v.shape == shape)
     where = g.input(start) if g.chance(0.5) else g.const(start)
-    g.apply("DYNAMIC_UPDATE_SLICE", [x, other or update, where])
+    g.apply("DYNAMIC_UPDATE_SLICE", [x, other or g.like(x, shape), where], out=x.result)
 
 
 @generator(0.5)
@@ -370,21 +386,19 @@ def scatter_nd(g: Builder) -> None:
     flat = g.rng.choice(slots, count, replace=False)  # sums of several are in no fixed order
     indices = np.stack(np.unravel_index(flat, shape[:depth]), -1).astype(np.int32)
     updates = (count, *shape[depth:])
-    x = g.pick(lambda v: v.is_float and v.shape == updates) or g.new_float(updates)
-    g.apply("SCATTER_ND", [indices, x, ints(*shape)])
+    x = g.pick(lambda v: is_kind(g, v) and v.shape == updates) or g.new(updates)
+    g.apply("SCATTER_ND", [indices, x, ints(*shape)], out=x.result)
 
 
-@generator(0.5)
+@generator(0.5, *BOTH)
 def fill(g: Builder) -> None:
-    x = g.pick(lambda v: v.rank == 0 and v.is_float)
-    if x is None:
-        x = g.new_float(())
-    g.apply("FILL", [ints(*g.shape(g.integer(1, 4), 500)), x])
+    x = g.pick(lambda v: v.rank == 0 and is_kind(g, v)) or g.new(())
+    g.apply("FILL", [ints(*g.shape(g.integer(1, 4), 500)), x], out=x.result)
 
 
-@generator(0.5)
+@generator(0.5, *BOTH)
 def zeros_like(g: Builder) -> None:
     x = some(g)
-    if kind(x) is DType.BOOL:
+    if x.array.dtype == np.bool_:
         raise RefusedError("of bool")
-    g.apply("ZEROS_LIKE", [x], out=kind(x))
+    g.apply("ZEROS_LIKE", [x], out=x.result)

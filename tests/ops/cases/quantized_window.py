@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -85,5 +85,45 @@ CASES += [
         ((1, 113), 1.0, 0.001),
         ((200, 7), 1.0, 0.013),
         ((1, 1), 1.0, 0.1),
+    )
+]
+
+
+def _rows(op: str, dtype: DType, shape: tuple[int, ...], scale: float) -> Case:
+    result = (1 / 16, 255) if op == "LOG_SOFTMAX" else (1 / 128, 128)
+
+    def build(w: ModelWriter) -> None:
+        x = quantized_input(w, shape, dtype, (scale, 100))
+        w.output(w.op(op, [x], [TensorSpec(shape, dtype, per_tensor(dtype, result))], version=2))
+
+    name = f"quantized_{op}_{dtype.name}_{'x'.join(map(str, shape))}_{scale}"
+    return Case(name, build, inputs=_near(shape, dtype), exact=True)
+
+
+def _near(shape: tuple[int, ...], dtype: DType) -> Callable[..., Mapping[int, Array]]:
+    """Rows of close values after rows of all values: both ends of the fixed-point range."""
+
+    def values(rng: np.random.Generator) -> Mapping[int, Array]:
+        rows = whole_range(rng, shape, dtype).reshape(-1, shape[-1])
+        width = rng.integers(1, 60, (rows.shape[0] // 2, 1))
+        rows[: len(width)] = 100 - rng.integers(0, width, (len(width), shape[-1]))
+        return {0: rows.reshape(shape)}
+
+    return values
+
+
+CASES += [
+    _rows(op, dtype, shape, scale)
+    for op in ("LOG_SOFTMAX", "L2_NORMALIZATION")
+    for dtype in (INT8, UINT8)
+    for shape, scale in (
+        ((1, 10), 0.01),
+        ((6, 1001), 0.05),
+        ((2, 5, 7, 3), 0.02),
+        ((1, 37), 0.3),
+        ((90, 2), 2.0),
+        ((30, 113), 0.001),
+        ((200, 7), 0.013),
+        ((1, 1), 0.1),
     )
 ]

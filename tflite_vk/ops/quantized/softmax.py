@@ -1,4 +1,4 @@
-"""SOFTMAX of int8 and uint8 in fixed point.
+"""SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION of int8 and uint8 in fixed point.
 
 Source: Softmax of tflite/kernels/internal/reference/softmax.h; SoftmaxPrepare of
 tflite/kernels/activations.cc; PreprocessSoftmaxScaling and CalculateInputRadius of
@@ -29,6 +29,7 @@ from tflite_vk.ops.quantization import (
 from tflite_vk.ops.reduction import power_of_two
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.softmax import Softmax
+from tflite_vk.program import int_word
 from tflite_vk.shape import LANES, ceil_div, inner, rows, vectors_per_row
 
 INTEGER_BITS = 5
@@ -90,21 +91,107 @@ class QuantizedSoftmax(Softmax):
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         a = node.attributes
         assert isinstance(a, SoftmaxAttributes)
+        table = exp_table(a.beta, affine(ctx.graph.input(node, 0)).scale)
+        _dispatch(ctx, node, "softmax_i8", _buffers(ctx, node, table), ())
+
+
+@register
+class QuantizedLogSoftmax(Softmax):
+    """LOG_SOFTMAX.
+
+    Source: LogSoftmax of tflite/kernels/internal/reference/integer_ops/log_softmax.h and of uint8 in
+    reference/log_softmax.h; PreprocessLogSoftmaxScalingExp of internal/quantization_util.cc.
+    """
+
+    versions = {"LOG_SOFTMAX": 2}
+    kind = "quantized"
+    dtypes = EIGHT_BIT
+    ends_in_epilogue = False
+    notes = (
+        "over the innermost dimension; results have scale 1/16 and the highest zero point; exact"
+    )
+
+    def check(self, node: Node, graph: Graph) -> str | None:
+        x, y = graph.input(node, 0), graph.output(node)
+        if x.is_const:
+            return "its input is a constant"
+        if (reason := check_affine(x, "input") or check_affine(y, "output")) is not None:
+            return reason
+        if x.dtype is not y.dtype:
+            return f"{x.dtype.name} to {y.dtype.name} (supported: the same type)"
+        q = affine(y)
+        if q.scale != 1 / 16 or q.zero_point != 127:
+            return f"output has scale {q.scale} (supported: 1/16, and the highest zero point)"
+        if affine(x).scale * (1 << (31 - INTEGER_BITS)) <= 1:
+            return f"scale {affine(x).scale} is too small"
+        return None
+
+    def lower(self, node: Node, ctx: LoweringContext) -> None:
+        scale = affine(ctx.graph.input(node, 0)).scale
+        factor, most = difference_scale(1.0, scale)
+        back = quantize_multiplier((1 << (31 - factor.shift)) / factor.value)
+        differences = [multiply_by_quantized(-d, factor) for d in range(256)]
+        table = np.concatenate([exp_table(1.0, scale), np.array(differences, np.int32)])
+        push = (int_word(-most - 1), back.value, int_word(back.shift))
+        _dispatch(ctx, node, "log_softmax_i8", _buffers(ctx, node, table), push)
+
+
+@register
+class QuantizedL2Normalization(Softmax):
+    """L2_NORMALIZATION.
+
+    Source: L2Normalization of tflite/kernels/internal/reference/integer_ops/l2normalization.h and of
+    uint8 in reference/l2normalization.h, which scales the input by 128 before it rounds.
+    """
+
+    versions = {"L2_NORMALIZATION": 2}
+    kind = "quantized"
+    dtypes = EIGHT_BIT
+    ends_in_epilogue = False
+    notes = (
+        "over the innermost dimension; results have scale 1/128 and the middle zero point; exact"
+    )
+
+    def check(self, node: Node, graph: Graph) -> str | None:
+        x, y = graph.input(node, 0), graph.output(node)
+        if x.is_const:
+            return "its input is a constant"
+        if (reason := check_affine(x, "input") or check_affine(y, "output")) is not None:
+            return reason
+        if x.dtype is not y.dtype:
+            return f"{x.dtype.name} to {y.dtype.name} (supported: the same type)"
+        q = affine(y)
+        if q.scale != 1 / 128 or q.zero_point != 0:
+            return f"output has scale {q.scale} (supported: 1/128, and the middle zero point)"
+        return None
+
+    def lower(self, node: Node, ctx: LoweringContext) -> None:
         x, y = ctx.graph.input(node, 0), ctx.graph.output(node)
         q = affine(x)
-        num_rows, groups = rows(x.shape), vectors_per_row(x.shape)
-        sharers = 1 if groups <= _GROUPS_ALONE else min(_LOCAL_SIZE, power_of_two(groups))
-        local_y = max(1, min(_LOCAL_SIZE // sharers, num_rows))
-        ctx.dispatch(
-            node,
-            "softmax_i8",
-            [
-                ctx.buffer(x.id),
-                ctx.constant(exp_table(a.beta, q.scale), f"{y.name}/exp"),
-                ctx.buffer(y.id),
-            ],
-            groups=fold(ceil_div(num_rows, local_y), ctx.limits),
-            spec=(sharers, local_y, 1),
-            push=(num_rows, groups, (inner(x.shape) - 1) % LANES + 1, q.flip),
-            flops=8 * y.num_elements,
-        )
+        before = 7 if x.dtype is DType.UINT8 else 0
+        push = (int_word(q.zero_point), before, 7 - before)
+        _dispatch(ctx, node, "l2_normalization_i8", [ctx.buffer(x.id), ctx.buffer(y.id)], push)
+
+
+def _dispatch(
+    ctx: LoweringContext, node: Node, shader: str, buffers: list[int], push: tuple[int, ...]
+) -> None:
+    x, y = ctx.graph.input(node, 0), ctx.graph.output(node)
+    num_rows, groups = rows(x.shape), vectors_per_row(x.shape)
+    sharers = 1 if groups <= _GROUPS_ALONE else min(_LOCAL_SIZE, power_of_two(groups))
+    local_y = max(1, min(_LOCAL_SIZE // sharers, num_rows))
+    ctx.dispatch(
+        node,
+        shader,
+        buffers,
+        groups=fold(ceil_div(num_rows, local_y), ctx.limits),
+        spec=(sharers, local_y, 1),
+        push=(num_rows, groups, (inner(x.shape) - 1) % LANES + 1, affine(x).flip, *push),
+        flops=8 * y.num_elements,
+    )
+
+
+def _buffers(ctx: LoweringContext, node: Node, table: npt.NDArray[np.int32]) -> list[int]:
+    y = ctx.graph.output(node)
+    constant = ctx.constant(table, f"{y.name}/exp")
+    return [ctx.buffer(node.inputs[0]), constant, ctx.buffer(y.id)]
