@@ -9,19 +9,14 @@ shrunk and saved into tests/fuzz/corpus, which test_corpus.py replays.
 from __future__ import annotations
 
 import argparse
-import faulthandler
-import functools
 import multiprocessing
-import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
-from tests.fuzz.campaign import Count, try_one
+from tests.fuzz.campaign import Chunks, Count
 from tests.fuzz.corpus import FOLDER
-from tflite_vk.runtime.open import open_device
 
 _CHUNK = 10
 
@@ -52,7 +47,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _counts(chunks: Iterable[range], args: argparse.Namespace) -> Iterator[Count]:
-    work = functools.partial(_try_chunk, args=args)
+    work = Chunks(
+        seed=args.seed,
+        group="quantized" if args.quantized else "float",
+        device=args.device,
+        dispatcher=args.dispatcher,
+        folder=None if args.no_save else FOLDER,
+        trace=args.trace,
+    )
     if args.jobs == 1:
         yield from map(work, chunks)
         return
@@ -60,19 +62,6 @@ def _counts(chunks: Iterable[range], args: argparse.Namespace) -> Iterator[Count
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(args.jobs, context) as pool:
         yield from pool.map(work, chunks)
-
-
-def _try_chunk(chunk: range, args: argparse.Namespace) -> Count:
-    faulthandler.enable()
-    device = open_device(args.device, args.dispatcher)
-    group = "quantized" if args.quantized else "float"
-    total = Count()
-    for index in chunk:
-        # A crash of the process itself leaves behind which graph it was.
-        if args.trace is not None:
-            Path(f"{args.trace}.{os.getpid()}").write_text(f"{group} {args.seed}/{index}\n")
-        total.add(try_one(args.seed, index, group, device, None if args.no_save else FOLDER))
-    return total
 
 
 def _parser() -> argparse.ArgumentParser:

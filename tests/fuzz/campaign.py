@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import faulthandler
+import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +19,7 @@ from tests.support.case import Array
 from tests.support.oracle import run_interpreter
 from tflite_vk.analysis.litert import reference_interpreter
 from tflite_vk.runtime.device import Device
+from tflite_vk.runtime.open import open_device
 
 DOORS: tuple[Door, ...] = ("session",) * 8 + ("delegate", "interpreter")
 
@@ -126,3 +129,39 @@ def try_one(
         text += f" ({path.name})"
     count.faults.append(text)
     return count
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """Runs some graphs of a campaign, in whatever process it is sent to.
+
+    It lives here because a spawned process doesn't import the `__main__` of a package.
+
+    Attributes:
+        seed: of the campaign.
+        group: "float" or "quantized".
+        device: index or part of a name.
+        dispatcher: "vulkan", "kompute" or "auto".
+        folder: where failures are saved; None for nowhere.
+        trace: start of the name of a file that holds the present graph.
+    """
+
+    seed: int
+    group: str
+    device: str | None
+    dispatcher: str
+    folder: Path | None
+    trace: str | None
+
+    def __call__(self, indices: range) -> Count:
+        """Run these graphs."""
+        faulthandler.enable()
+        device = open_device(self.device, self.dispatcher)
+        total = Count()
+        for index in indices:
+            # A crash of the process itself leaves behind which graph it was.
+            if self.trace is not None:
+                text = f"{self.group} {self.seed}/{index}\n"
+                Path(f"{self.trace}.{os.getpid()}").write_text(text)
+            total.add(try_one(self.seed, index, self.group, device, self.folder))
+        return total

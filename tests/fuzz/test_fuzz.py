@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.fuzz import campaign
+from tests.fuzz.__main__ import main
 from tests.fuzz.campaign import Count, try_one
 from tests.fuzz.corpus import load, paths
 from tests.fuzz.draw import draw
@@ -24,14 +25,21 @@ A_TEST = 10
 """Graphs in a test: enough for processes to share the work."""
 
 
+@pytest.mark.parametrize("group", ["float", "quantized"])
 @pytest.mark.parametrize("first", range(0, GRAPHS, A_TEST))
-def test_random_graphs(first: int, device: Device) -> None:
+def test_random_graphs(first: int, group: str, device: Device) -> None:
     total = Count()
     for index in range(first, first + A_TEST):
-        total.add(try_one(SEED, index, "float", device, folder=None))
+        total.add(try_one(SEED, index, group, device, folder=None))
     assert total.faults == []
     assert total.oracle == []
     assert total.graphs == A_TEST
+
+
+def test_processes_share_the_graphs(device: Device, capfd: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--seed", str(SEED), "--graphs", "4", "--jobs", "2", "--no-save"]
+    assert main([*arguments, "--device", device.info.name]) == 0
+    assert "graphs 4, operators" in capfd.readouterr().out
 
 
 def test_a_graph_is_always_the_same() -> None:
