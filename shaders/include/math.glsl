@@ -1,9 +1,11 @@
 // Scalar functions of TFLite's operators on four lanes.
 //
-// Vulkan's exp, tanh, sin and pow may be off by far more than float32's last places, or turn into
+// Vulkan's exp, tanh and pow may be off by far more than float32's last places, or turn into
 // NaN outside a small range; what stands here holds on every driver.
 #ifndef MATH_GLSL
 #define MATH_GLSL
+
+#include "sine.glsl"
 
 // A comparison keeps a NaN where GLSL's max and min need not: TFLite's RELU passes NaN on.
 vec4 clamp_low(vec4 x, float low) { return mix(x, vec4(low), lessThan(x, vec4(low))); }
@@ -53,14 +55,6 @@ vec4 tflite_erf(vec4 x) {
 
 vec4 gelu(vec4 x) { return 0.5 * x * (1.0 + tflite_erf(x * 0.707106781)); }
 vec4 gelu_tanh(vec4 x) { return 0.5 * x * (1.0 + tflite_tanh(0.797884561 * (x + 0.044715 * x * x * x))); }
-
-// Two-part reduction of the argument to [-pi, pi] (Cody and Waite), where drivers are exact enough.
-vec4 reduce_angle(vec4 x) {
-    vec4 turns = roundEven(x * 0.159154943);
-    return (x - turns * 6.28125) - turns * 1.93530718e-3;
-}
-vec4 tflite_sin(vec4 x) { return sin(reduce_angle(x)); }
-vec4 tflite_cos(vec4 x) { return cos(reduce_angle(x)); }
 
 // TFLite's POW is C's: negative bases with whole exponents are defined, GLSL's pow is not.
 float tflite_pow1(float x, float y) {

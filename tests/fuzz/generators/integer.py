@@ -113,7 +113,10 @@ def select(g: Builder) -> None:
             flags
         )
     y = partner(g, x, 4)
-    shape = np.broadcast_shapes(x.shape, y.shape, condition.shape)
+    try:
+        shape = np.broadcast_shapes(x.shape, y.shape, condition.shape)
+    except ValueError:
+        raise RefusedError("dimensions of 1 in x became different ones") from None
     if int(np.prod(shape)) > 6000 or len(shape) > 4:
         raise RefusedError("too much")
     a, b = (x, y) if g.chance(0.5) else (y, x)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tests.support.case import Case
+from tests.support.case import Array, Case
 from tflite_vk.ir.attributes import (
     BinaryAttributes,
     GeluAttributes,
@@ -67,6 +67,15 @@ def _binary(
     return build
 
 
+def _every_magnitude(rng: np.random.Generator) -> dict[int, Array]:
+    """Floats of any exponent, whole quarters of a turn, infinities and NaN."""
+    x = rng.uniform(-1, 1, (9, 100)) * 2.0 ** rng.integers(-20, 128, (9, 100))
+    x[0] = np.arange(-50, 50) * np.pi / 2
+    x[1] = rng.integers(5000, 6000, 100) * np.pi / 2
+    x[2, :4] = [np.inf, -np.inf, np.nan, 0]
+    return {0: x.astype(np.float32)}
+
+
 def _label(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape)) or "scalar"
 
@@ -76,6 +85,12 @@ CASES = [
     for op in _UNARY
     for shape in ((1, 5, 7, 3), (113,))
 ]
+CASES += [
+    Case(f"{op}_every_magnitude", _unary(op, (9, 100)), inputs=_every_magnitude,
+         rtol=1e-6, atol_of_scale=1e-7, nan_equal=True,
+         why="every argument is as exact as a small one")
+    for op in ("SIN", "COS")
+]  # fmt: skip
 CASES += [
     Case("GELU_exact", _unary("GELU", (3, 37), GeluAttributes()), low=-5, high=5),
     Case("GELU_tanh", _unary("GELU", (3, 37), GeluAttributes(approximate=True)), low=-5, high=5),
