@@ -92,13 +92,13 @@ vec4 unary(uint op, vec4 x) {
 #ifdef EPILOGUE_FULL
     case OP_TANH: return tflite_tanh(x);
     case OP_EXP: return tflite_exp(x);
-    case OP_LOG: return log(x);
+    case OP_LOG: return tflite_log(x);
     case OP_SIN: return tflite_sin(x);
     case OP_COS: return tflite_cos(x);
     case OP_FLOOR: return floor(x);
     case OP_CEIL: return ceil(x);
     case OP_ROUND: return roundEven(x);
-    case OP_SIGN: return sign(x);
+    case OP_SIGN: return mix(sign(x), x, is_nan(x));
     case OP_ELU: return elu(x);
     case OP_GELU: return gelu(x);
     case OP_GELU_TANH: return gelu_tanh(x);

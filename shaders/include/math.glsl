@@ -11,11 +11,37 @@
 vec4 clamp_low(vec4 x, float low) { return mix(x, vec4(low), lessThan(x, vec4(low))); }
 vec4 clamp_high(vec4 x, float high) { return mix(x, vec4(high), greaterThan(x, vec4(high))); }
 
-vec4 tflite_exp(vec4 x) { return exp(x); }
+// On the bits: drivers may compile isnan to false, and SwiftShader's exp makes infinity of NaN.
+bvec4 is_nan(vec4 x) { return greaterThan(floatBitsToUint(x) & 0x7FFFFFFFu, uvec4(0x7F800000u)); }
+
+vec4 tflite_exp(vec4 x) { return mix(exp(x), x, is_nan(x)); }
+
+// log(2^k * m) = k * log(2) + 2 * atanh((m - 1) / (m + 1)), m within sqrt(2) of 1: exact near 1,
+// where Vulkan allows an error of 2^-21 however small the result, and for subnormal values.
+// The series of atanh ends before 2 / 11 * 0.1716^11 = 7e-10.
+vec4 tflite_log(vec4 x) {
+    uvec4 bits = floatBitsToUint(x);
+    bvec4 is_subnormal = lessThan(bits, uvec4(0x00800000u));
+    uvec4 scaled = mix(bits, floatBitsToUint(vec4(bits)), is_subnormal);
+    // 0x3F3504F3 is sqrt(1/2): from there on to sqrt(2) the exponent is 0.
+    ivec4 exponent = ivec4(scaled - 0x3F3504F3u) >> 23;
+    vec4 m = uintBitsToFloat(scaled - uvec4(exponent << 23));
+    vec4 k = vec4(exponent - mix(ivec4(0), ivec4(149), is_subnormal));
+    vec4 s = (m - 1.0) / (m + 1.0);
+    vec4 z = s * s;
+    vec4 series = 2.0 * s * (1.0 + z * (0.333333333 + z * (0.2 + z * (0.142857143 + z * 0.111111111))));
+    // log(2) in 15 bits, whose product with k is exact, and the rest.
+    vec4 y = k * 0.693145751953125 + (k * 1.42860677e-6 + series);
+    y = mix(y, x, equal(bits, uvec4(0x7F800000u)));
+    y = mix(y, uintBitsToFloat(uvec4(0xFF800000u)), equal(bits & 0x7FFFFFFFu, uvec4(0u)));
+    bvec4 is_undefined = greaterThan(bits, uvec4(0x80000000u));
+    y = mix(y, uintBitsToFloat(uvec4(0x7FC00000u)), is_undefined);
+    return mix(y, x, is_nan(x));
+}
 
 vec4 logistic(vec4 x) {
     // Through exp(-|x|), which never overflows.
-    vec4 e = exp(-abs(x));
+    vec4 e = tflite_exp(-abs(x));
     return mix(vec4(1.0), e, lessThan(x, vec4(0.0))) / (1.0 + e);
 }
 
@@ -58,12 +84,15 @@ vec4 gelu_tanh(vec4 x) { return 0.5 * x * (1.0 + tflite_tanh(0.797884561 * (x + 
 
 // TFLite's POW is C's: negative bases with whole exponents are defined, GLSL's pow is not.
 float tflite_pow1(float x, float y) {
-    if (y == 0.0) return 1.0;
-    if (x == 0.0) return y > 0.0 ? 0.0 : uintBitsToFloat(0x7F800000u);
-    float magnitude = pow(abs(x), y);
-    if (x > 0.0) return magnitude;
-    if (floor(y) != y) return uintBitsToFloat(0x7FC00000u);
-    return mod(y, 2.0) == 0.0 ? magnitude : -magnitude;
+    if (y == 0.0 || x == 1.0) return 1.0;
+    if (any(is_nan(vec4(x, y, x, y)))) return uintBitsToFloat(0x7FC00000u);
+    // From 2^24 on every float is even.
+    bool is_odd = abs(y) < 16777216.0 && floor(y) == y && mod(y, 2.0) != 0.0;
+    float magnitude = x == 0.0 ? (y > 0.0 ? 0.0 : uintBitsToFloat(0x7F800000u))
+                      : abs(x) == 1.0 ? 1.0 : pow(abs(x), y);
+    if (floatBitsToInt(x) >= 0) return magnitude;
+    if (is_odd) return -magnitude;
+    return floor(y) == y || x == 0.0 || isinf(x) ? magnitude : uintBitsToFloat(0x7FC00000u);
 }
 vec4 tflite_pow(vec4 x, vec4 y) {
     return vec4(tflite_pow1(x.x, y.x), tflite_pow1(x.y, y.y), tflite_pow1(x.z, y.z), tflite_pow1(x.w, y.w));
