@@ -32,8 +32,8 @@ layout(push_constant) uniform Push {
 vec4 activate(vec4 v) {
     switch (ACTIVATION) {
     case 1u: return clamp_low(v, 0.0);
-    case 2u: return clamp_high(clamp_low(v, 0.0), 6.0);
-    case 3u: return clamp_high(clamp_low(v, -1.0), 1.0);
+    case 2u: return clamp_range(v, 0.0, 6.0);
+    case 3u: return clamp_range(v, -1.0, 1.0);
     case 5u: return tflite_tanh(v);
     case 6u: return logistic(v);
     }

@@ -79,9 +79,9 @@ const uint MODE_IMMEDIATE = 5u;  // push constant; the slot selects which
 vec4 unary(uint op, vec4 x) {
     switch (op) {
     case OP_RELU: return clamp_low(x, 0.0);
-    case OP_RELU6: return clamp_high(clamp_low(x, 0.0), 6.0);
-    case OP_RELU_N1_TO_1: return clamp_high(clamp_low(x, -1.0), 1.0);
-    case OP_RELU_0_TO_1: return clamp_high(clamp_low(x, 0.0), 1.0);
+    case OP_RELU6: return clamp_range(x, 0.0, 6.0);
+    case OP_RELU_N1_TO_1: return clamp_range(x, -1.0, 1.0);
+    case OP_RELU_0_TO_1: return clamp_range(x, 0.0, 1.0);
     case OP_LOGISTIC: return logistic(x);
     case OP_HARD_SWISH: return hard_swish(x);
     case OP_ABS: return abs(x);

@@ -7,12 +7,15 @@
 
 #include "sine.glsl"
 
-// A comparison keeps a NaN where GLSL's max and min need not: TFLite's RELU passes NaN on.
-vec4 clamp_low(vec4 x, float low) { return mix(x, vec4(low), lessThan(x, vec4(low))); }
-vec4 clamp_high(vec4 x, float high) { return mix(x, vec4(high), greaterThan(x, vec4(high))); }
-
 // On the bits: drivers may compile isnan to false, and SwiftShader's exp makes infinity of NaN.
 bvec4 is_nan(vec4 x) { return greaterThan(floatBitsToUint(x) & 0x7FFFFFFFu, uvec4(0x7F800000u)); }
+
+// TFLite's RELU passes NaN on. GLSL's max and min need not, and NVIDIA's compiler makes those of
+// comparisons too.
+vec4 clamp_low(vec4 x, float low) { return mix(max(x, vec4(low)), x, is_nan(x)); }
+vec4 clamp_range(vec4 x, float low, float high) {
+    return mix(clamp(x, vec4(low), vec4(high)), x, is_nan(x));
+}
 
 vec4 tflite_exp(vec4 x) { return mix(exp(x), x, is_nan(x)); }
 

@@ -84,8 +84,8 @@ def test_300_cycles_leave_memory_flat(vulkan: Device) -> None:
 
     before = cycles(50)
     after = cycles(300)
-    # One cycle makes 200 KiB of buffers.
-    assert after - before < 4 << 20, f"{(after - before) >> 10} KiB more after 300 cycles"
+    # One cycle makes 200 KiB of buffers; a driver's own heap may grow by 4 MiB at a time (NVIDIA).
+    assert after - before < 8 << 20, f"{(after - before) >> 10} KiB more after 300 cycles"
 
 
 def test_runs_leave_memory_flat(computing: Device) -> None:
@@ -176,9 +176,10 @@ def _another_device() -> VulkanDevice:
 
 def test_a_failed_compile_leaves_nothing(vulkan: Device) -> None:
     before = _resident_bytes()
+    too_many = vulkan.info.limits.max_workgroup_count[0] + 1
     for _ in range(20):
         made = chain(1, 1 << 18)
-        made.dispatches[0] = dataclasses.replace(made.dispatches[0], groups=(1 << 20, 1, 1))
+        made.dispatches[0] = dataclasses.replace(made.dispatches[0], groups=(too_many, 1, 1))
         with pytest.raises(DeviceError, match="workgroups"):
             compile_program(vulkan, made)
     assert _resident_bytes() - before < 4 << 20
