@@ -35,16 +35,18 @@ class DetectionPostProcess(Operator):
 
     versions = {"TFLite_Detection_PostProcess": 1}
     custom = True
-    notes = "float; constant anchors; fast and regular suppression"
+    anchor_dtypes = frozenset({DType.FLOAT32})
+    notes = "constant anchors; fast and regular suppression"
 
     def check(self, node: Node, graph: Graph) -> str | None:
         a = _attributes(node)
         anchors = graph.input(node, 2)
         if any(graph.input(node, i).is_const for i in range(2)):
             return "one of its inputs is a constant"
-        if anchors.data is None or anchors.dtype is not DType.FLOAT32:
+        if anchors.data is None or anchors.dtype not in self.anchor_dtypes:
             kind = "run-time" if anchors.data is None else "constant"
-            return f"anchors are {kind} {anchors.dtype.name} (supported: constant FLOAT32)"
+            names = " or ".join(sorted(t.name for t in self.anchor_dtypes))
+            return f"anchors are {kind} {anchors.dtype.name} (supported: constant {names})"
         if not 0 < a.nms_iou_threshold <= 1:
             return f"nms_iou_threshold is {a.nms_iou_threshold} (supported: above 0, up to 1)"
         if a.use_regular_nms and a.max_classes_per_detection != 1:

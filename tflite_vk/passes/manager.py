@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ir.verify import verify_graph
+from tflite_vk.passes.dequantize_inputs import dequantize_inputs
 from tflite_vk.passes.fuse_elementwise import fuse_elementwise
 from tflite_vk.passes.remove_no_ops import remove_no_ops
 from tflite_vk.passes.split_activations import split_activations
@@ -23,6 +24,7 @@ def run_passes(
         fusion: False keeps one kernel an operator, to find a fault or to compare.
     """
     passes: list[Callable[[Graph], Graph]] = [
+        dequantize_inputs,
         lambda g: split_activations(g, ends_in_epilogue),
         remove_no_ops,
         to_elementwise,

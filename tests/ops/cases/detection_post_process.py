@@ -8,7 +8,9 @@ import numpy as np
 
 from tests.support.case import Array, Case
 from tests.support.half import to_half
+from tflite_vk.dtypes import DType
 from tflite_vk.ir.attributes import DetectionPostProcessAttributes
+from tflite_vk.ir.graph import Quantization
 from tflite_vk.testing.model_writer import ModelWriter
 
 
@@ -55,6 +57,26 @@ def _build(
     return build
 
 
+def _quantized(
+    boxes: int, columns: int, a: DetectionPostProcessAttributes, *, quantized_scores: bool = True
+) -> Callable[[ModelWriter], None]:
+    def build(w: ModelWriter) -> None:
+        slots = a.max_detections * a.max_classes_per_detection
+        anchors = np.random.default_rng(5).integers(40, 200, (boxes, 4)).astype(np.uint8)
+        scores = (1, boxes, columns)
+        inputs = [
+            w.input((1, boxes, 4), dtype=DType.UINT8, quantization=Quantization((0.07,), (131,))),
+            w.input(scores, dtype=DType.UINT8, quantization=Quantization((1 / 256,), (3,)))
+            if quantized_scores
+            else w.input(scores),
+            w.const(anchors, quantization=Quantization((0.004,), (2,))),
+        ]
+        outs = [(1, slots, 4), (1, slots), (1, slots), (1,)]
+        w.output(*w.multi_op("TFLite_Detection_PostProcess", inputs, outs, a))
+
+    return build
+
+
 def _few_scores(boxes: int, columns: int) -> Callable[[np.random.Generator], dict[int, Array]]:
     return lambda rng: {1: (rng.integers(0, 4, (1, boxes, columns)) / 4).astype(np.float32)}
 
@@ -80,6 +102,8 @@ CASES = [
         "Detection_regular_many_classes",
         _build(50, 200, _attributes(30, 200, regular=True, per_class=5)),
     ),
+    Case("Detection_uint8", _quantized(60, 6, _attributes(9, 5))),
+    Case("Detection_uint8_regular", _quantized(60, 6, _attributes(9, 5, regular=True))),
     Case(
         "Detection_bad_overlap",
         _build(37, 6, _attributes(5, 5, overlap=1.5)),
