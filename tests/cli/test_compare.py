@@ -76,6 +76,8 @@ def test_wrong_result_is_1_and_names_the_layer(
     assert "The first value that parts is " in result.out
     assert " of CONV_2D #0: at [" in result.out
     assert "It is so from LiteRT's inputs too: CONV_2D itself is wrong.\n" in result.out
+    half = cli("compare", model, "--precision", "fp16").out
+    assert "rounding the values of this CONV_2D to float16 is enough" in half
     data = cli("compare", model, "--json")
     assert data.status == 1
     assert data.json["is_good"] is False

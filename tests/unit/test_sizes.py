@@ -10,6 +10,7 @@ import pytest
 from tflite_vk.device_info import DeviceInfo, DeviceLimits
 from tflite_vk.frontend.flatbuffer import read_model
 from tflite_vk.ir.attributes import (
+    BinaryAttributes,
     Conv2DAttributes,
     DepthwiseConv2DAttributes,
     FullyConnectedAttributes,
@@ -17,7 +18,7 @@ from tflite_vk.ir.attributes import (
 from tflite_vk.ir.graph import Graph
 from tflite_vk.lowering import lower
 from tflite_vk.ops.conv_tile import choose_tile, make_tile, tile_size, tile_sizes
-from tflite_vk.ops.sizes import Offer, Size, near
+from tflite_vk.ops.sizes import Effort, Offer, Size, near
 from tflite_vk.runtime.null import NULL_DEVICE
 from tflite_vk.testing.model_writer import ModelWriter
 
@@ -129,6 +130,24 @@ def test_lowering_offers_sizes_when_asked(device: DeviceInfo) -> None:
             assert other.bindings == own.bindings
             assert other.kernel.shader == own.kernel.shader
             assert (other.kernel, other.groups) != (own.kernel, own.groups), size
+
+
+@pytest.mark.parametrize("effort", ["off", "exhaustive"])
+def test_a_converted_operand_comes_before_the_kernel(effort: Effort) -> None:
+    """The sum's other operand is float16, and the convolution that takes the sum in float32."""
+    w, rng = ModelWriter(), np.random.default_rng(0)
+    x, shape = w.input((1, 8, 8, 8), name="x"), (1, 8, 8, 8)
+    other = w.op("ABS", [x], [shape])
+    filters = w.const(rng.standard_normal((8, 1, 1, 8)).astype(np.float32))
+    conv = Conv2DAttributes(stride_h=1, stride_w=1)
+    y = w.op("CONV_2D", [x, filters, w.const(np.zeros(8, np.float32))], [shape], conv)
+    w.output(w.op("ADD", [y, other], [shape], BinaryAttributes()), w.op("NEG", [other], [shape]))
+    graph = read_model(w.build()).subgraphs[0]
+    offered = lower(graph, GPU, half=True, fp32_ops=["CONV_2D"], effort=effort)
+    shaders = [d.kernel.shader for d in offered.program.dispatches]
+    assert shaders.index("cast_f16_f32") == shaders.index("conv_2d") - 1
+    for choice in offered.choices:
+        assert offered.program.dispatches[choice.dispatch].kernel.shader == "conv_2d"
 
 
 def test_lowering_takes_what_tuning_found() -> None:

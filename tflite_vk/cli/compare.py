@@ -158,7 +158,7 @@ def execute(args: argparse.Namespace) -> int:
     _print_outputs(results)
     if layers is not None:
         print()
-        _print_layers(layers, is_whole=args.layers, is_good=is_good)
+        _print_layers(layers, args.precision, is_whole=args.layers, is_good=is_good)
     print()
     for line in _verdict(results, args, is_good=is_good):
         print(line)
@@ -209,7 +209,9 @@ def _output_row(door: str, output: OutputComparison) -> tuple[str, ...]:
     return (door, output.name, shape(output.shape), *numbers, theirs, verdict)
 
 
-def _print_layers(layers: Sequence[Layer], *, is_whole: bool, is_good: bool) -> None:
+def _print_layers(
+    layers: Sequence[Layer], precision: str, *, is_whole: bool, is_good: bool
+) -> None:
     if not layers:
         print("No layer runs on the GPU.")
         return
@@ -231,7 +233,7 @@ def _print_layers(layers: Sequence[Layer], *, is_whole: bool, is_good: bool) -> 
         print()
     parted = first_parted(list(layers))
     if parted is not None:
-        print(_describe_parted(parted))
+        print(_describe_parted(parted, precision))
     elif not is_good:
         print(
             f"All {len(layers)} values are close when each is kept: the fault shows only with "
@@ -241,7 +243,7 @@ def _print_layers(layers: Sequence[Layer], *, is_whole: bool, is_good: bool) -> 
         print(f"All {len(layers)} values are close.")
 
 
-def _describe_parted(layer: Layer) -> str:
+def _describe_parted(layer: Layer, precision: str) -> str:
     d = layer.difference
     text = (
         f"The first value that parts is {layer.name!r} {shape(layer.shape)} of {layer.op} "
@@ -252,6 +254,11 @@ def _describe_parted(layer: Layer) -> str:
         return text
     if layer.alone.is_close:
         return f"{text} From LiteRT's inputs {layer.op} is close: the layers before add up to it."
+    if precision == "fp16":
+        return (
+            f"{text} It is so from LiteRT's inputs too: rounding the values of this {layer.op} to "
+            f"float16 is enough (--option fp32_ops=NAMES keeps operators in float32)."
+        )
     return f"{text} It is so from LiteRT's inputs too: {layer.op} itself is wrong."
 
 

@@ -280,11 +280,12 @@ class LoweringContext:
 
         Args:
             offer: the sizes.
-            add: adds the dispatch in a size, always one, on buffers that are there already.
+            add: adds the dispatch in a size. The first time others may come before it, which
+                convert what it reads; after that it is one.
         """
         chosen = offer.pick(self.tuned)
-        position = len(self.dispatches)
         add(chosen)
+        position = len(self.dispatches) - 1
         others: dict[Size, Dispatch] = {}
         for size in offer.others(self.effort, chosen):
             add(size)
