@@ -87,6 +87,14 @@ void add_block(uint a_first, uint b_first, uint row, uint group, uint k_group) {
     [[unroll]] for (uint i = 0u; i < TILE; ++i) sums[i] += right * left[i];
 }
 
+// Finish and store a sum of the tile, unless it lies below the last row.
+void store_result(vec4 sum, uint batch, uint row, uint group) {
+    if (row >= p.rows) return;
+    uint out_row = batch * p.rows + row;
+    uint at = out_row * p.column_groups + group;
+    STORE(DST, y, at, epilogue(sum, at, out_row, group, p.immediates));
+}
+
 void main() {
     uint index = flat_group() * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
     bool is_tile = index < p.num_tiles;
@@ -128,11 +136,13 @@ void main() {
         }
     }
     if (!is_tile || gl_LocalInvocationID.y != 0u) return;
-    [[unroll]] for (uint i = 0u; i < TILE; ++i) {
-        if (row + i < p.rows) {
-            uint out_row = batch * p.rows + row + i;
-            uint at = out_row * p.column_groups + group;
-            STORE(DST, y, at, epilogue(sums[i], at, out_row, group, p.immediates));
-        }
+    if (TILE <= 4u) {
+        [[unroll]] for (uint i = 0u; i < TILE; ++i) store_result(sums[i], batch, row + i, group);
+        return;
+    }
+    // A large tile has one copy of this code, and the sums move up: drivers compile it faster.
+    [[dont_unroll]] for (uint i = 0u; i < TILE; ++i) {
+        store_result(sums[0], batch, row + i, group);
+        [[unroll]] for (uint k = 1u; k < TILE; ++k) sums[k - 1u] = sums[k];
     }
 }

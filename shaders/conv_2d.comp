@@ -49,16 +49,17 @@ layout(push_constant) uniform Push {
 
 vec4 accumulators[TILE_P * TILE_C];
 
-void multiply(uint first_weight, uint channel, const uint positions[TILE_P], const bool is_inside[TILE_P], uint group, bool is_tail) {
+void multiply(uint tap, uint channel, const uint positions[TILE_P], const bool is_inside[TILE_P], uint group) {
     vec4 values[TILE_P];
+    // A padding lane may hold NaN, which a zero weight would not silence.
+    bvec4 is_live = greaterThan(uvec4(TAIL), uvec4(0u, 1u, 2u, 3u));
+    if (TAIL == 0u || channel != p.input_groups - 1u) is_live = bvec4(true);
     [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
         vec4 v = LOAD(ACT, x, positions[i] + channel);
-        if (is_tail) {
-            // A padding lane may hold NaN, which a zero weight would not silence.
-            v = vec4(v.x, TAIL > 1u ? v.y : 0.0, TAIL > 2u ? v.z : 0.0, 0.0);
-        }
+        if (TAIL != 0u) v = mix(vec4(0.0), v, is_live);
         values[i] = IS_POINTWISE != 0u || is_inside[i] ? v : vec4(0.0);
     }
+    uint first_weight = (tap * p.input_groups + channel) * 4u;
     [[unroll]] for (uint lane = 0u; lane < 4u; ++lane) {
         [[unroll]] for (uint j = 0u; j < TILE_C; ++j) {
             uint g = min(group + j * gl_WorkGroupSize.x, p.output_groups - 1u);
@@ -88,6 +89,14 @@ bool gather_parts() {
     return true;
 }
 
+// Finish and store a sum of the tile, unless it lies beyond the output.
+void store_result(vec4 sum, uint pixel, uint g) {
+    if (pixel >= p.num_pixels || g >= p.output_groups) return;
+    uint at = pixel * p.output_groups + g;
+    // The bias last, as TFLite's reference kernel adds it: the same rounding.
+    STORE(ACT, y, at, epilogue(sum + LOAD(f32, bias, g), at, pixel, g, p.immediates));
+}
+
 void main() {
     uint group = gl_WorkGroupID.x * gl_WorkGroupSize.x * TILE_C + gl_LocalInvocationID.x;
     uint tile = (gl_WorkGroupID.y + gl_WorkGroupID.z * gl_NumWorkGroups.y) * gl_WorkGroupSize.y + gl_LocalInvocationID.y;
@@ -101,14 +110,12 @@ void main() {
     uint first_channel = IS_GROUPED != 0u ? group / p.outputs_per_group * p.input_groups : 0u;
     uint positions[TILE_P];
     bool is_inside[TILE_P];
-    uint full_groups = TAIL == 0u ? p.input_groups : p.input_groups - 1u;
 
     if (IS_POINTWISE != 0u) {
         [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
             positions[i] = min(first + i, p.num_pixels - 1u) * p.input_stride + first_channel;
         }
-        for (uint c = part; c < full_groups; c += gl_WorkGroupSize.z) multiply(c * 4u, c, positions, is_inside, group, false);
-        if (TAIL != 0u && part == 0u) multiply(full_groups * 4u, full_groups, positions, is_inside, group, true);
+        for (uint c = part; c < p.input_groups; c += gl_WorkGroupSize.z) multiply(0u, c, positions, is_inside, group);
     } else {
         int tops[TILE_P];
         int lefts[TILE_P];
@@ -130,26 +137,25 @@ void main() {
                     uint position = is_inside[i] ? (images[i] + uint(row)) * p.input_width + uint(column) : 0u;
                     positions[i] = position * p.input_stride + first_channel;
                 }
-                uint w = (ky * p.kernel_width + kx) * p.input_groups * 4u;
-                for (uint c = part; c < full_groups; c += gl_WorkGroupSize.z) multiply(w + c * 4u, c, positions, is_inside, group, false);
-                if (TAIL != 0u && part == 0u) multiply(w + full_groups * 4u, full_groups, positions, is_inside, group, true);
+                uint tap = ky * p.kernel_width + kx;
+                for (uint c = part; c < p.input_groups; c += gl_WorkGroupSize.z) multiply(tap, c, positions, is_inside, group);
             }
         }
     }
 
     if (!gather_parts()) return;
-    [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
-        uint pixel = first + i;
-        if (pixel < p.num_pixels) {
-            [[unroll]] for (uint j = 0u; j < TILE_C; ++j) {
-                uint g = group + j * gl_WorkGroupSize.x;
-                if (g < p.output_groups) {
-                    uint at = pixel * p.output_groups + g;
-                    // The bias last, as TFLite's reference kernel adds it: the same rounding.
-                    vec4 sum = accumulators[i * TILE_C + j] + LOAD(f32, bias, g);
-                    STORE(ACT, y, at, epilogue(sum, at, pixel, g, p.immediates));
-                }
-            }
+    if (TILE_P * TILE_C <= 4u) {
+        [[unroll]] for (uint i = 0u; i < TILE_P * TILE_C; ++i) {
+            store_result(accumulators[i], first + i / TILE_C, group + i % TILE_C * gl_WorkGroupSize.x);
         }
+        return;
+    }
+    // A large tile has one copy of this code for each group, and the sums move up from pixel to pixel:
+    // a copy for each result was most of what a software driver compiled.
+    [[dont_unroll]] for (uint i = 0u; i < TILE_P; ++i) {
+        [[unroll]] for (uint j = 0u; j < TILE_C; ++j) {
+            store_result(accumulators[j], first + i, group + j * gl_WorkGroupSize.x);
+        }
+        [[unroll]] for (uint k = TILE_C; k < TILE_P * TILE_C; ++k) accumulators[k - TILE_C] = accumulators[k];
     }
 }

@@ -86,6 +86,8 @@ LIGHT_OPS = frozenset(
 )
 """What the plain build of a kernel has; any other step, or a fifth one, takes the `_full` build."""
 
+_COMMUTATIVE = frozenset({"ADD", "MUL", "SQUARED_DIFFERENCE"})
+
 MODE_CODES = {"full": 1, "channel": 2, "scalar": 3, "row": 4, "immediate": 5}
 
 ACTIVATION_STEPS: Mapping[Activation, str] = {
@@ -189,7 +191,9 @@ class _Packer:
         found = self.operand(step.operand)
         if found is None:
             return None
-        return _word(BINARY_CODES[step.op], *found, step.operand_first)
+        # Either side is the same bits, and one pipeline to compile instead of two.
+        is_first = step.operand_first and step.op not in _COMMUTATIVE
+        return _word(BINARY_CODES[step.op], *found, is_first)
 
 
 def _word(code: int, slot: int, mode: str, operand_first: bool) -> int:

@@ -12,13 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import cli, measure, networks
+from bench import cli, invoke, measure, networks, starts
 from bench.engines import KINDS, SkippedError, engines, input_for
 from bench.networks import Network, ncnn_input_shape
 from bench.plot import svg
 from bench.process import Place, StartUp, WorkerProcess, because, environment
 from bench.protocol import peak_memory_mib
 from bench.results import Row, error_against, number, table
+from bench.starts import Start
 from tflite_vk.analysis.statistics import Statistics
 from tflite_vk.errors import Error
 from tflite_vk.ir.attributes import Conv2DAttributes, SoftmaxAttributes
@@ -90,11 +91,31 @@ def test_drivers_keep_their_caches_in_the_folder_or_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MESA_SHADER_CACHE_DISABLE", "true")
-    kept = environment(tmp_path, keeps_driver_cache=True)
+    kept = environment(tmp_path, "worker")
     assert kept["MESA_SHADER_CACHE_DIR"].startswith(str(tmp_path))
     assert "MESA_SHADER_CACHE_DISABLE" not in kept
-    off = environment(tmp_path, keeps_driver_cache=False)
+    off = environment(tmp_path, "off")
     assert (off["MESA_SHADER_CACHE_DISABLE"], off["__GL_SHADER_DISK_CACHE"]) == ("true", "0")
+
+
+def test_an_engine_may_host_its_drivers_cache_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MESA_SHADER_CACHE_DIR", "/elsewhere")
+    found = environment(tmp_path, "engine")
+    assert not {"MESA_SHADER_CACHE_DIR", "MESA_SHADER_CACHE_DISABLE"} & found.keys()
+    assert found["__GL_SHADER_DISK_CACHE"] == "0"
+    assert found["XDG_CACHE_HOME"].startswith(str(tmp_path.parent))
+
+
+def test_warm_starts_are_set_against_cold_ones_without_the_run() -> None:
+    cold = Start.median([Start(9.0, 100.0, 1000.0 + x, 50.0, 1.0) for x in (0.0, 50.0, 900.0)])
+    assert (cold.model_ms, cold.start_ms) == (1150.0, 1100.0)
+    warm = Start(9.0, 60.0, 100.0, 50.0, 1.0)
+    text = starts.table("net", "vulkan", {"cold": cold, "warm": warm, "no Mesa": cold})
+    numbers = "".join(f"{n:8}" for n in (9, 60, 100, 50, 110))
+    assert f"warm    {numbers}     10.0%" in text
+    assert "warm is 13.9% of cold" in text
 
 
 # Results
@@ -269,3 +290,21 @@ def test_both_ways_to_call_it() -> None:
             [sys.executable, *call, "--help"], cwd=root, capture_output=True, text=True, check=True
         )
         assert "--ncnn-graphs" in ran.stdout
+
+
+def test_what_an_invoke_costs_is_measured_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    found = {name: lambda name=name: calls.append(name) for name in ("a", "b")}
+    samples = invoke.measure(found, rounds=2, invokes=3)
+    assert calls == [*"aaabbb"] * 3
+    assert {name: len(us) for name, us in samples.items()} == {"a": 2, "b": 2}
+
+
+def test_one_operator_runs_in_every_engine_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    found, _ = invoke.engines(invoke.one_operator())
+    if not found:
+        pytest.skip("nothing to run a model with")
+    assert invoke.main(["--rounds", "1", "--invokes", "2", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed.keys() == found.keys()
+    assert all(times["min"] > 0 for times in printed.values())

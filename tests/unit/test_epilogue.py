@@ -66,6 +66,17 @@ def _tensor(i: int, shape: tuple[int, ...], value: float | None = None) -> Tenso
     return Tensor(i, f"t{i}", shape, DType.FLOAT32, data=data)
 
 
+@pytest.mark.parametrize("op", sorted(epilogue.BINARY_CODES))
+def test_the_side_counts_only_where_it_changes_the_result(op: str) -> None:
+    tensors = {1: _tensor(1, (2, 5))}
+    first, second = (
+        epilogue.build_epilogue([Step(op, 1, operand_first=side)], (2, 5), tensors)
+        for side in (True, False)
+    )
+    commutes = op in {"ADD", "MUL", "SQUARED_DIFFERENCE"}
+    assert (first == second) == commutes
+
+
 def test_constant_scalars_become_immediates_and_are_shared() -> None:
     tensors = {1: _tensor(1, (), 2.0), 2: _tensor(2, (1,), 2.0), 3: _tensor(3, (2, 5))}
     steps = [

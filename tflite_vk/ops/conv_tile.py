@@ -78,7 +78,7 @@ def choose_tile(
         # The large tile takes a driver half a second to compile: only where it is paid back.
         fits = 1 if is_grouped else output_groups // 8
         channel_groups = 4 if fits >= 4 and num_pixels >= 49 else 2 if fits >= 2 else 1
-        pixels = 14 if num_pixels >= 98 else 7 if num_pixels >= 28 else 4
+        pixels = 14 if num_pixels >= 49 else 7 if num_pixels >= 28 else 4
         x = _power_of_two(output_groups, 8)
         y, z = max(1, 32 // x), 1
     else:
