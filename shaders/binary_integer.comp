@@ -1,24 +1,28 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // Operators whose result is an integer or a truth value (0 or 1), with every broadcast: int32
-// arithmetic, comparisons of float32 and int32, logic on truth values. Functions of one value read
-// `b` but make nothing of it.
+// and int64 arithmetic, comparisons of these and of float32, logic on truth values. Functions of one
+// value read `b` but make nothing of it.
 //
 // tflite_vk/ops/integer.py has the same numbers.
 
 #include "dispatch.glsl"
 #include "divide.glsl"
+#include "long.glsl"
 #include "tensor.glsl"
 
 #ifndef IN
 #define IN i32
+#endif
+#ifndef OUT
+#define OUT i32
 #endif
 
 layout(constant_id = 3) const uint OP = 0u;
 
 TENSOR_IN(0, IN, a);
 TENSOR_IN(1, IN, b);
-TENSOR_OUT(2, i32, y);
+TENSOR_OUT(2, OUT, y);
 
 layout(push_constant) uniform Push {
     uint num_groups;
@@ -79,9 +83,43 @@ ivec4 arithmetic(ivec4 x, ivec4 y) {
     return x;
 }
 #else
-ivec4 arithmetic(VALUE(IN) x, VALUE(IN) y) { return ivec4(0); }
+ivec4 arithmetic(vec4 x, vec4 y) { return ivec4(0); }
 #endif
 
+vec4 all_lanes(vec4 v, uint lane) { return vec4(v[lane]); }
+ivec4 all_lanes(ivec4 v, uint lane) { return ivec4(v[lane]); }
+
+#ifdef LONG
+Long4 minimum(Long4 x, Long4 y) { return choose(x, y, is_less(y, x)); }
+Long4 maximum(Long4 x, Long4 y) { return choose(x, y, is_less(x, y)); }
+
+Long4 binary(Long4 x, Long4 y) {
+    switch (OP) {
+    case 16u: return add(x, y);
+    case 17u: return subtract(x, y);
+    case 18u: return multiply(x, y);
+    case 20u: return maximum(x, y);
+    case 21u: return minimum(x, y);
+    case 23u: return floor_mod(x, y);
+    case 32u: return negated(x);
+    case 36u: return maximum(x, long_of(0));
+    case 37u: return minimum(maximum(x, long_of(0)), long_of(6));
+    case 38u: return minimum(maximum(x, long_of(-1)), long_of(1));
+    }
+    return x;
+}
+#elif defined COMPARES_LONG
+ivec4 binary(Long4 x, Long4 y) {
+    switch (OP) {
+    case 0u: return ivec4(is_equal(x, y));
+    case 1u: return ivec4(not(is_equal(x, y)));
+    case 2u: return ivec4(is_less(y, x));
+    case 3u: return ivec4(not(is_less(x, y)));
+    case 4u: return ivec4(is_less(x, y));
+    }
+    return ivec4(not(is_less(y, x)));
+}
+#else
 ivec4 binary(VALUE(IN) x, VALUE(IN) y) {
     switch (OP) {
     case 0u: return ivec4(equal(x, y));
@@ -93,6 +131,7 @@ ivec4 binary(VALUE(IN) x, VALUE(IN) y) {
     }
     return arithmetic(x, y);
 }
+#endif
 
 void main() {
     uint i = flat_index();
@@ -110,7 +149,7 @@ void main() {
     }
     VALUE(IN) av = LOAD(IN, a, (at_a >> 2) + ((p.splat & 1u) != 0u ? 0u : group));
     VALUE(IN) bv = LOAD(IN, b, (at_b >> 2) + ((p.splat & 2u) != 0u ? 0u : group));
-    if ((p.splat & 1u) != 0u) av = VALUE(IN)(av[at_a & 3u]);
-    if ((p.splat & 2u) != 0u) bv = VALUE(IN)(bv[at_b & 3u]);
-    STORE(i32, y, i, binary(av, bv));
+    if ((p.splat & 1u) != 0u) av = all_lanes(av, at_a & 3u);
+    if ((p.splat & 2u) != 0u) bv = all_lanes(bv, at_b & 3u);
+    STORE(OUT, y, i, binary(av, bv));
 }

@@ -33,7 +33,7 @@ layout(push_constant) uniform Push {
     uint shifts;
 } p;
 
-uint lane_of(uint at, uint outer, uint inner) {
+LANE lane_of(uint at, uint outer, uint inner) {
     if (INPUTS == 1u || at < p.starts[1]) return LOAD_LANE(a, outer * p.strides[0] + inner + at - p.starts[0]);
     if (INPUTS == 2u || at < p.starts[2]) return LOAD_LANE(b, outer * p.strides[1] + inner + at - p.starts[1]);
     if (INPUTS == 3u || at < p.starts[3]) return LOAD_LANE(c, outer * p.strides[2] + inner + at - p.starts[2]);
@@ -60,7 +60,7 @@ void main() {
     uint lane = group * 4u;
     uint outer = divide(row, p.magic[1], p.shifts, 1u);
     uint inner = row - outer * p.row_inner;
-    uvec4 v;
+    QUAD v;
     for (uint k = 0u; k < 4u; ++k) {
         v[k] = lane_of(clamp(lane + k, p.starts[0], p.starts[4] - 1u), outer, inner);
     }

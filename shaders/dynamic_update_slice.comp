@@ -45,7 +45,7 @@ void main() {
         step *= p.update_dims[d];
         rest = quotient;
     }
-    uvec4 v = LOAD_LANES(operand, i);
+    QUAD v = LOAD_LANES(operand, i);
     if (inside && LANES == 0u) v = LOAD_LANES(update, row * p.update_groups + group);
     if (inside && LANES != 0u) {
         uint first = group * 4u - start(p.num_dims, p.y_lanes, p.update_lanes);

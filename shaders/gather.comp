@@ -45,11 +45,11 @@ bool source(uint at, out uint from) {
     return index < p.axis_size;
 }
 
-uvec4 columns(uint y_row, uint lane) {
+QUAD columns(uint y_row, uint lane) {
     uint row = divide(y_row, p.magic[1], p.shifts, 1u);
     uint batch = divide(row, p.magic[2], p.shifts, 2u);
     uint first = (batch * p.chosen + y_row - row * p.chosen) * p.index_stride;
-    uvec4 v = uvec4(0u);
+    QUAD v = same_lanes(lane_of_word(0u));
     for (uint k = 0u; k < 4u; ++k) {
         uint index = uint(indices.data[first + min(lane + k, p.y_lanes - 1u)]);
         if (index < p.axis_size) v[k] = LOAD_LANE(x, row * p.x_stride + index);
@@ -57,8 +57,8 @@ uvec4 columns(uint y_row, uint lane) {
     return v;
 }
 
-uvec4 elements(uint y_row, uint lane) {
-    uvec4 v = uvec4(0u);
+QUAD elements(uint y_row, uint lane) {
+    QUAD v = same_lanes(lane_of_word(0u));
     for (uint k = 0u; k < 4u; ++k) {
         uint from;
         if (source(y_row * p.y_lanes + min(lane + k, p.y_lanes - 1u), from)) {
@@ -74,12 +74,13 @@ void main() {
     if (i >= p.num_groups) return;
     if (MODE == ROWS) {
         uint from;
-        uvec4 v = uvec4(0u);
+        QUAD v = same_lanes(lane_of_word(0u));
         if (source(i, from)) v = LOAD_LANES(x, from);
         STORE_LANES(y, i, v);
         return;
     }
     uint row = divide(i, p.magic[5], p.shifts, 5u);
     uint lane = (i - row * p.y_groups) * 4u;
-    STORE_LANES(y, i, MODE == COLUMNS ? columns(row, lane) : elements(row, lane));
+    QUAD v = MODE == COLUMNS ? columns(row, lane) : elements(row, lane);
+    STORE_LANES(y, i, v);
 }

@@ -40,7 +40,7 @@ void main() {
     uint i = flat_index();
     if (i >= p.num_groups) return;
     uint from;
-    uvec4 v = uvec4(0u);
+    QUAD v = same_lanes(lane_of_word(0u));
     if (LANES == 0u) {
         uint at = i / p.slice;
         if (source(at, from)) v = LOAD_LANES(x, from + i - at * p.slice);

@@ -27,7 +27,7 @@ void main() {
     if (i >= p.num_groups) return;
     uint row = i / p.y_groups;
     uint lane = (i - row * p.y_groups) * 4u;
-    uvec4 v;
+    QUAD v;
     for (uint k = 0u; k < 4u; ++k) {
         uint at = row * p.y_lanes + min(lane + k, p.y_lanes - 1u);
         uint slice = at / p.suffix;

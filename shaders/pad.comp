@@ -61,15 +61,15 @@ void main() {
         step *= p.x_dims[d];
         rest = quotient;
     }
-    uvec4 v = uvec4(0u);
-    if (OUTSIDE == FILL) v = uvec4(LOAD_LANE(fill, 0u));
+    QUAD v = same_lanes(lane_of_word(0u));
+    if (OUTSIDE == FILL) v = same_lanes(LOAD_LANE(fill, 0u));
     if (LANES == 0u) {
         uint at = source(group, p.lanes_before >> 2, p.x_groups);
         if (inside && at < p.x_groups) {
-            uvec4 found = LOAD_LANES(x, row * p.x_groups + at);
+            QUAD found = LOAD_LANES(x, row * p.x_groups + at);
             // The row's last group may hold padding where y has something to fill.
             uvec4 lane = at * 4u + uvec4(0u, 1u, 2u, 3u);
-            v = OUTSIDE == FILL ? mix(v, found, lessThan(lane, uvec4(p.x_lanes))) : found;
+            v = OUTSIDE == FILL ? choose_lanes(v, found, lessThan(lane, uvec4(p.x_lanes))) : found;
         }
     } else {
         uint at = source(group * 4u, p.lanes_before, p.x_lanes);

@@ -28,7 +28,7 @@ void main() {
     uint x_row = divide(element, p.magic[1], p.shifts, 1u);
     uint column = element - x_row * p.x_lanes;
     uint at = x_row * p.x_stride + column;
-    uvec4 v;
+    QUAD v;
     for (uint k = 0u; k < 4u; ++k) {
         v[k] = LOAD_LANE(x, at);
         // Lanes past the row's end repeat its last element: padding may hold anything, but x ends.

@@ -41,7 +41,7 @@ void main() {
         return;
     }
     uint first = i % p.y_groups * 4u;
-    uvec4 v;
+    QUAD v;
     for (uint k = 0u; k < 4u; ++k) {
         uint lane = min(first + k, p.y_lanes - 1u);
         v[k] = LOAD_LANE(x, source(i * 4u + lane - first));

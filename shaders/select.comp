@@ -37,7 +37,8 @@ void main() {
         rest = quotient;
     }
     uvec4 c = (p.splat & 1u) != 0u ? uvec4(condition.data[at.x >> 2][at.x & 3u]) : condition.data[(at.x >> 2) + group];
-    uvec4 av = (p.splat & 2u) != 0u ? uvec4(LOAD_LANE(a, at.y)) : LOAD_LANES(a, (at.y >> 2) + group);
-    uvec4 bv = (p.splat & 4u) != 0u ? uvec4(LOAD_LANE(b, at.z)) : LOAD_LANES(b, (at.z >> 2) + group);
-    STORE_LANES(y, i, mix(bv, av, notEqual(c, uvec4(0u))));
+    QUAD av = (p.splat & 2u) != 0u ? same_lanes(LOAD_LANE(a, at.y)) : LOAD_LANES(a, (at.y >> 2) + group);
+    QUAD bv = (p.splat & 4u) != 0u ? same_lanes(LOAD_LANE(b, at.z)) : LOAD_LANES(b, (at.z >> 2) + group);
+    QUAD v = choose_lanes(bv, av, notEqual(c, uvec4(0u)));
+    STORE_LANES(y, i, v);
 }

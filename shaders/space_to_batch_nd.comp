@@ -52,7 +52,7 @@ void main() {
         w = divide(column, p.magic[5], p.shifts, 5u);
         n += ((row - h * p.block_height) * p.block_width + column - w * p.block_width) * p.y_batch;
     }
-    uvec4 v = uvec4(p.padding);
+    QUAD v = same_lanes(lane_of_word(p.padding));
     if (h < p.x_height && w < p.x_width) {
         v = LOAD_LANES(x, ((n * p.x_height + h) * p.x_width + w) * p.groups_per_row + group);
     }

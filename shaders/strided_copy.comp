@@ -55,9 +55,10 @@ void main() {
     if (MODE == GROUPS) {
         y.data[i] = x.data[offset + int(group)];
     } else if (MODE == SPLAT) {
-        STORE_LANES(y, i, uvec4(LOAD_LANE(x, uint(offset))));
+        QUAD v = same_lanes(LOAD_LANE(x, uint(offset)));
+        STORE_LANES(y, i, v);
     } else {
-        uvec4 v;
+        QUAD v;
         for (uint k = 0u; k < 4u; ++k) {
             // Lanes past the row's end repeat its last element.
             uint lane = min(group * 4u + k, p.lanes_per_row - 1u);

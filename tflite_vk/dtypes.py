@@ -17,7 +17,8 @@ class DTypeInfo:
         code: TfLiteType value, which the delegate ABI uses.
         schema_code: TensorType value, which the flatbuffer uses.
         numpy: NumPy type of the host array, None where NumPy has none.
-        lanes_per_word: elements in one 32-bit device word; 0 where the device can't store it.
+        lanes_per_word: elements in one 32-bit device word; 0 where one takes more, or the device
+            can't store it.
     """
 
     code: int
@@ -60,7 +61,7 @@ class DType(enum.Enum):
 
     @property
     def lanes_per_word(self) -> int:
-        """Elements in one 32-bit device word; 0 where the device can't store the type."""
+        """Elements in one 32-bit device word; 0 where one takes more, or has no storage."""
         lanes: int = self.value.lanes_per_word
         return lanes
 

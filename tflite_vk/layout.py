@@ -12,18 +12,20 @@ from tflite_vk.dtypes import DType
 from tflite_vk.program import Words
 from tflite_vk.shape import LANES, padded_elements, vectors_per_row
 
-Storage = Literal["f32", "f16", "i32", "u32", "i8", "u8", "i16"]
-"""How the device keeps elements; names the type in shaders. BOOL is u32, 0 or 1."""
+Storage = Literal["f32", "f16", "i32", "u32", "i64", "i8", "u8", "i16"]
+"""How the device keeps elements; names the type in shaders. BOOL is u32, 0 or 1; i64 is two words,
+the low one first."""
 
 STORAGE_NUMPY: dict[Storage, npt.DTypeLike] = {
     "f32": np.float32, "f16": np.float16, "i32": np.int32, "u32": np.uint32,
-    "i8": np.int8, "u8": np.uint8, "i16": np.int16,
+    "i64": np.int64, "i8": np.int8, "u8": np.uint8, "i16": np.int16,
 }  # fmt: skip
 
 _STORAGE_OF: dict[DType, Storage] = {
     DType.FLOAT32: "f32",
     DType.FLOAT16: "f16",
     DType.INT32: "i32",
+    DType.INT64: "i64",
     DType.BOOL: "u32",
     DType.UINT32: "u32",
     DType.INT8: "i8",

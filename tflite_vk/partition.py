@@ -9,6 +9,7 @@ Source: TFLite's partitioner (tflite/graph_info.h), which documents its rule wit
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -94,7 +95,7 @@ def plan_partitions(
     for node in graph.nodes:
         reason = None if node.index in excluded else _ask(unsupported, node, graph)
         if reason is not None:
-            reasons[node.index] = reason
+            reasons.setdefault(node.index, reason)
     cannot = frozenset(reasons)
     reasons.update({n.index: excluded[n.index] for n in graph.nodes if n.index in excluded})
     taken = {n.index for n in graph.nodes} - reasons.keys()
@@ -180,12 +181,19 @@ def _steps(graph: Graph) -> list[_Step]:
         old[sources[-1]] = _Step(sources[-1], reads, (*writes, tensor))
     pending = sorted(old)
     out: list[_Step] = []
-    for node in graph.nodes:
-        while pending and pending[0] < node.index:
+    # What was put in a composite's place is one node for TFLite.
+    for index, group in itertools.groupby(graph.nodes, lambda n: n.index):
+        while pending and pending[0] < index:
             out.append(old[pending.pop(0)])
-        out.append(_Step(node.index, node.reads, node.outputs, _has_side_effect(node, graph)))
+        out.append(_step(index, list(group), graph))
     out.extend(old[index] for index in pending)
     return out
+
+
+def _step(index: int, nodes: list[Node], graph: Graph) -> _Step:
+    writes = tuple(t for n in nodes for t in n.outputs)
+    reads = tuple(t for n in nodes for t in n.reads if t not in writes)
+    return _Step(index, reads, writes, any(_has_side_effect(n, graph) for n in nodes))
 
 
 def _has_side_effect(node: Node, graph: Graph) -> bool:

@@ -54,6 +54,8 @@ What the Vulkan delegate runs, next to what TFLite's own GPU delegate accepts. {
 * **Fusion**: an operator that *joins* becomes part of the kernel before it, or of a chain of its kind;
   one that is *joined* takes such operators into its own kernel.
 * **Cases** are the tests in `tests/ops/cases` whose model has the operator.
+* A `STABLEHLO_COMPOSITE` runs as the operators of its decomposition do: in its place where the device
+  takes the whole model, as a subgraph that the CPU calls otherwise.
 * **TFLite's GPU delegate**: newest version (*any*: no limit) and its main limits. It takes up to four
   dimensions, and computes quantized values in floating point.
 

@@ -1,7 +1,7 @@
 // Lanes as bare bits, for kernels that move elements and never look at them: one source serves every
 // storage type of the same width. LANE_BITS, set by -D, is that width.
 //
-// Four lanes are a uvec4 in registers whatever their width; in memory a group is GROUP.
+// A group of four lanes is a GROUP in memory and a QUAD in registers; one lane there is a LANE.
 #ifndef LANES_GLSL
 #define LANES_GLSL
 
@@ -15,6 +15,29 @@
     layout(set = 0, binding = slot, std430) access buffer name##_block { GROUP data[]; } name
 #define LANES_IN(slot, name) LANES_BUFFER(readonly, slot, name)
 #define LANES_OUT(slot, name) LANES_BUFFER(writeonly, slot, name)
+
+#if LANE_BITS == 64
+#define LANE uvec2
+#define QUAD uvec2[4]
+#define GROUP Group
+struct Group { uvec2 lanes[4]; };
+#define LANES_PART(slot, name) LANES_BUFFER(writeonly, slot, name)
+#define UNPACK_LANES(group) (group.lanes)
+#define PACK_LANES(lanes) Group(lanes)
+#define LOAD_LANE(name, i) name.data[(i) >> 2].lanes[(i) & 3u]
+#define STORE_LANE(name, i, k, v) name.data[i].lanes[k] = (v)
+LANE lane_of_word(uint word) { return uvec2(word, 0u); }
+QUAD same_lanes(LANE lane) { return QUAD(lane, lane, lane, lane); }
+QUAD choose_lanes(QUAD a, QUAD b, bvec4 is_b) {
+    return QUAD(is_b.x ? b[0] : a[0], is_b.y ? b[1] : a[1], is_b.z ? b[2] : a[2], is_b.w ? b[3] : a[3]);
+}
+#else
+#define LANE uint
+#define QUAD uvec4
+LANE lane_of_word(uint word) { return word; }
+QUAD same_lanes(LANE lane) { return uvec4(lane); }
+QUAD choose_lanes(QUAD a, QUAD b, bvec4 is_b) { return mix(a, b, is_b); }
+#endif
 
 #if LANE_BITS == 32
 #define GROUP uvec4

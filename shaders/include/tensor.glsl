@@ -1,6 +1,6 @@
 // Tensors in storage buffers: rows of lanes in groups of four (tflite_vk/shape.py has the layout).
 //
-// A kernel declares a tensor with its storage type (f32, f16, i32, u32, i16, i8, u8) and reads and
+// A kernel declares a tensor with its storage type (f32, f16, i32, u32, i64, i16, i8, u8) and reads and
 // writes whole groups through LOAD and STORE, so that one source serves every storage type. A group of
 // 8-bit lanes is one word, the first lane in its low byte.
 #ifndef TENSOR_GLSL
@@ -15,6 +15,7 @@
 #define STORAGE_f16 uvec2
 #define STORAGE_i32 ivec4
 #define STORAGE_u32 uvec4
+#define STORAGE_i64 LongGroup
 #define STORAGE_i16 uvec2
 #define STORAGE_i8 uint
 #define STORAGE_u8 uint
@@ -23,9 +24,22 @@
 #define VALUE_f16 vec4
 #define VALUE_i32 ivec4
 #define VALUE_u32 uvec4
+#define VALUE_i64 Long4
 #define VALUE_i16 ivec4
 #define VALUE_i8 ivec4
 #define VALUE_u8 ivec4
+
+// Four integers of 64 bits, in two's complement: in memory a low and a high word each.
+struct Long4 { uvec4 low; uvec4 high; };
+struct LongGroup { uvec2 lanes[4]; };
+Long4 unpack_i64(LongGroup v) {
+    return Long4(uvec4(v.lanes[0].x, v.lanes[1].x, v.lanes[2].x, v.lanes[3].x),
+                 uvec4(v.lanes[0].y, v.lanes[1].y, v.lanes[2].y, v.lanes[3].y));
+}
+LongGroup pack_i64(Long4 v) {
+    return LongGroup(uvec2[4](uvec2(v.low.x, v.high.x), uvec2(v.low.y, v.high.y),
+                              uvec2(v.low.z, v.high.z), uvec2(v.low.w, v.high.w)));
+}
 
 vec4 unpack_f16(uvec2 v) { return vec4(unpackHalf2x16(v.x), unpackHalf2x16(v.y)); }
 
@@ -78,6 +92,7 @@ uint pack_i8(ivec4 v) {
 #define UNPACK_f16(v) unpack_f16(v)
 #define UNPACK_i32(v) (v)
 #define UNPACK_u32(v) (v)
+#define UNPACK_i64(v) unpack_i64(v)
 #define UNPACK_i16(v) unpack_i16(v)
 #define UNPACK_i8(v) unpack_i8(v)
 #define UNPACK_u8(v) unpack_u8(v)
@@ -85,6 +100,7 @@ uint pack_i8(ivec4 v) {
 #define PACK_f16(v) pack_f16(v)
 #define PACK_i32(v) (v)
 #define PACK_u32(v) (v)
+#define PACK_i64(v) pack_i64(v)
 #define PACK_i16(v) pack_i16(v)
 #define PACK_i8(v) pack_i8(v)
 #define PACK_u8(v) pack_i8(v)

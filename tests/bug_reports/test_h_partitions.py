@@ -11,7 +11,13 @@ import tflite_vk
 from tests.bug_reports.doors import DOORS, check, load, oracle, random, run
 from tests.support.compare import assert_close
 from tflite_vk.dtypes import DType
-from tflite_vk.ir.attributes import BinaryAttributes, Conv2DAttributes
+from tflite_vk.ir.attributes import (
+    ArgAttributes,
+    BinaryAttributes,
+    Conv2DAttributes,
+    CumsumAttributes,
+    GatherAttributes,
+)
 from tflite_vk.testing import ModelWriter, TensorSpec
 
 pytestmark = pytest.mark.usefixtures("device")
@@ -114,17 +120,37 @@ def test_h1_integers_around_a_convolution(door: str) -> None:
     w = ModelWriter()
     x, n = w.input(SHAPE), w.input((3,), dtype=DType.INT64)
     y = conv(w, x)
-    m = w.op("ADD", [n, n], [((3,), DType.INT64)], BinaryAttributes())
+    axis = w.const(np.array(0, np.int32))
+    m = w.op("CUMSUM", [n, axis], [((3,), DType.INT64)], CumsumAttributes())
     w.output(w.op("RELU", [y], [SHAPE]), m)
     interpreter, report = load(w.build(), door)
     values = [random(*SHAPE), np.array([1, 2, 1 << 40], np.int64)]
-    got, doubled = run(interpreter, values)
+    got, sums = run(interpreter, values)
     want, _ = run(oracle(w.build()), values)
     assert_close(got, want, 1e-4, 1e-5, door)
-    assert doubled.tolist() == [2, 4, 1 << 41]
+    assert sums.tolist() == [1, 3, (1 << 40) + 3]
     assert {n.op: n.delegated for n in report.nodes} == {
-        "CONV_2D": True, "ADD": False, "RELU": True,
+        "CONV_2D": True, "CUMSUM": False, "RELU": True,
     }  # fmt: skip
+
+
+@both_doors
+def test_h1_int64_ids_and_positions(door: str) -> None:
+    """64-bit ids in, 64-bit positions out, and what lies between: all of it on the device."""
+    w = ModelWriter()
+    ids = w.input((2, 3), dtype=DType.INT64)
+    table = w.const(random(7, 5))
+    rows = w.op("GATHER", [table, ids], [(2, 3, 5)], GatherAttributes(0))
+    axis = w.const(np.array(-1, np.int32))
+    best = w.op("ARG_MAX", [rows, axis], [((2, 3), DType.INT64)], ArgAttributes(DType.INT64))
+    total = w.op("ADD", [best, ids], [((2, 3), DType.INT64)], BinaryAttributes())
+    w.output(best, total)
+    interpreter, report = load(w.build(), door)
+    assert report.is_fully_delegated
+    values = [np.array([[0, 6, 3], [1, 1, 5]], np.int64)]
+    for got, want in zip(run(interpreter, values), run(oracle(w.build()), values), strict=True):
+        assert got.dtype == np.int64
+        assert np.array_equal(got, want)
 
 
 def custom() -> bytes:

@@ -59,6 +59,8 @@ def shrink(
         candidate = _without_dead(candidate)
         if not candidate.nodes or not candidate.outputs or _size(candidate) >= _size(graph):
             return False
+        if not values.keys() >= {*candidate.inputs, *candidate.outputs}:
+            return False  # what a DEQUANTIZE of weights makes is no value of the graph
         if not fails(failure(candidate)):
             return False
         graph = candidate

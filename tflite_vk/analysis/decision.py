@@ -23,6 +23,7 @@ from tflite_vk.partition import PartitionPlan, excluded_by_options, extract, pla
 from tflite_vk.passes.fold_constants import fold_constants
 from tflite_vk.passes.fold_shapes import fold_shape_node
 from tflite_vk.passes.infer_shapes import infer_shapes
+from tflite_vk.passes.inline_composites import inline_composites
 from tflite_vk.shape import Shape
 from tflite_vk.support_report import SupportReport
 
@@ -79,7 +80,7 @@ def decide(
     graphs = model.subgraphs
     shapes = [input_shapes if index == 0 else None for index in range(len(graphs))]
     runnable = {0, *(s.subgraph for s in model.signatures)}
-    plans = {i: _plan_alone(graphs[i], shapes[i], options, device) for i in sorted(runnable)}
+    plans = {i: _plan_alone(model, i, shapes[i], options, device) for i in sorted(runnable)}
     if all(plan is not None and plan.is_taken for plan in plans.values()):
         taken = {i: plan for i, plan in plans.items() if plan is not None}
         lowered = [
@@ -100,21 +101,24 @@ def decide(
 
 
 def _plan_alone(
-    graph: Graph,
+    model: Model,
+    index: int,
     shapes: Mapping[int, Shape] | None,
     options: DelegateOptions,
     device: DeviceInfo,
 ) -> SubgraphPlan | None:
     """What `tflite_vk.Interpreter` decides; None where it refuses the shapes."""
+    graph = model.subgraphs[index]
+    inlined = inline_composites(graph, model.subgraphs.__getitem__)
     try:
-        inferred = infer_shapes(graph, registry.infer_shapes, shapes, fold_shape_node)
+        inferred = infer_shapes(inlined, registry.infer_shapes, shapes, fold_shape_node)
     except ValueError:
         return None
     return plan_subgraph(graph, inferred, options, device)
 
 
 def _indices(graph: Graph) -> tuple[int, ...]:
-    return tuple(node.index for node in graph.nodes)
+    return tuple(dict.fromkeys(node.index for node in graph.nodes))
 
 
 def _lower(graph: Graph, options: DelegateOptions, device: DeviceInfo) -> Lowered:

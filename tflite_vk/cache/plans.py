@@ -51,7 +51,9 @@ class PlanRecorder:
 
     def __call__(self, node: Node, graph: Graph) -> str | None:
         """Ask, and remember."""
-        reason = self._reasons[node.index] = self._unsupported(node, graph)
+        reason = self._unsupported(node, graph)
+        # A composite has as many answers as nodes: one that can't run decides.
+        self._reasons[node.index] = self._reasons.get(node.index) or reason
         return reason
 
     def plan(self, shapes: Mapping[int, Shape] | None = None) -> Plan:

@@ -18,6 +18,7 @@ from tflite_vk.interpreter.signature_runner import SignatureRunner, find_signatu
 from tflite_vk.interpreter.subgraph_runner import NotTakenError, SubgraphRunner, check_readable
 from tflite_vk.ir.graph import Graph
 from tflite_vk.options import DelegateOptions
+from tflite_vk.passes.inline_composites import inline_composites
 from tflite_vk.runtime.open import open_device
 from tflite_vk.session import Session
 from tflite_vk.shape import Shape
@@ -95,11 +96,15 @@ class Interpreter:
             self._litert.start()
 
     def _runner(self, graph: Graph) -> SubgraphRunner:
+        inlined = inline_composites(graph, self._model.subgraphs.__getitem__)
+
         def compile_graph(graph: Graph) -> Session:
             return Session.of(graph, self._device, self._options, self._cache)
 
         def plan(shapes: Mapping[int, Shape]) -> SubgraphPlan:
-            return plan_for_shapes(graph, shapes, self._options, self._device.info, self._cache)
+            return plan_for_shapes(
+                graph, inlined, shapes, self._options, self._device.info, self._cache
+            )
 
         return SubgraphRunner(graph, plan, compile_graph)
 

@@ -38,6 +38,7 @@ class SubgraphPlan:
 
 def plan_for_shapes(
     original: Graph,
+    inlined: Graph,
     input_shapes: Mapping[int, Shape],
     options: DelegateOptions,
     device: DeviceInfo,
@@ -46,7 +47,8 @@ def plan_for_shapes(
     """Decide for a subgraph and the shapes of its inputs.
 
     Args:
-        original: as read.
+        original: as read, which the report is about.
+        inlined: the same with composites replaced by what they are made of.
         input_shapes: by tensor id.
         options: what may go to the device.
         device: what has to run it.
@@ -59,18 +61,18 @@ def plan_for_shapes(
     def unsupported(node: Node, graph: Graph) -> str | None:
         return registry.unsupported_reason(node, graph, device.limits)
 
-    resized = original.with_(
+    resized = inlined.with_(
         tensors=[
-            with_shape(original.tensors[t], shape)
+            with_shape(inlined.tensors[t], shape)
             for t, shape in input_shapes.items()
-            if shape != original.tensors[t].shape
+            if shape != inlined.tensors[t].shape
         ]
     )
     found = None if cache is None else cache.load_plan(resized, _DOOR)
     if found is not None:
         graph = found.with_shapes(resized)
         return plan_subgraph(original, graph, options, device, found.unsupported(unsupported))
-    graph = infer_shapes(original, registry.infer_shapes, input_shapes, fold_shape_node)
+    graph = infer_shapes(inlined, registry.infer_shapes, input_shapes, fold_shape_node)
     recorder = PlanRecorder(unsupported)
     plan = plan_subgraph(original, graph, options, device, recorder)
     shapes = None if cache is None else changed_shapes(resized, graph)

@@ -114,6 +114,7 @@ class Node:
         is_custom: True for a custom operator.
         steps: elementwise operators fused onto output 0, first to last.
         sources: TFLite node indices this node stands for, where there are more than its own.
+        is_inlined: it comes out of a composite's decomposition, and has the composite's index.
     """
 
     index: int
@@ -125,6 +126,7 @@ class Node:
     is_custom: bool = False
     steps: tuple[Step, ...] = ()
     sources: tuple[int, ...] = ()
+    is_inlined: bool = False
 
     @property
     def reads(self) -> tuple[int, ...]:

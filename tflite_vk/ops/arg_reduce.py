@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.layout import words_for
 from tflite_vk.ops.axes import read_axes
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.launch import fold
@@ -33,14 +34,16 @@ class ArgReduce(Operator):
     """
 
     versions = {"ARG_MAX": 3, "ARG_MIN": 3}
-    dtypes = frozenset({DType.FLOAT32, DType.INT32, DType.INT8, DType.UINT8})
-    notes = "constant axis; INT32 positions"
+    dtypes = frozenset({DType.FLOAT32, DType.INT32, DType.INT64, DType.INT8, DType.UINT8})
+    notes = "constant axis; INT64 only for positions"
 
     def check(self, node: Node, graph: Graph) -> str | None:
         if graph.input(node, 0).is_const:
             return "its input is a constant"
-        if graph.output(node).dtype is not DType.INT32:
-            return f"its output is {graph.output(node).dtype.name} (supported: INT32)"
+        if graph.input(node, 0).dtype is DType.INT64:
+            return "input 0 is INT64 (supported: FLOAT32, INT32, INT8, UINT8)"
+        if graph.output(node).dtype not in {DType.INT32, DType.INT64}:
+            return f"its output is {graph.output(node).dtype.name} (supported: INT32, INT64)"
         shape = graph.input(node, 0).shape
         axes = read_axes(graph.input(node, 1), len(shape))
         if axes and shape[axes[0]] == 0:
@@ -70,10 +73,14 @@ class ArgReduce(Operator):
         how = split(groups, size, ctx.device)
         local = (how.sharers, how.outputs) if is_inner else (how.outputs, how.sharers)
         kept_as = ctx.storage(x)
+        is_wide = y.dtype is DType.INT64
+        positions = (
+            ctx.temporary(words_for(y.shape, "u32"), "positions") if is_wide else ctx.buffer(y.id)
+        )
         ctx.dispatch(
             node,
             "arg_reduce" if kept_as == "f32" else f"arg_reduce_{kept_as}",
-            [ctx.buffer(x.id), ctx.buffer(y.id)],
+            [ctx.buffer(x.id), positions],
             groups=fold(ceil_div(groups, how.outputs), ctx.limits),
             spec=(
                 *local,
@@ -91,3 +98,12 @@ class ArgReduce(Operator):
             ),
             flops=x.num_elements,
         )
+        if is_wide:
+            ctx.dispatch_flat(
+                node,
+                "cast_u32_i64",
+                [positions, ctx.buffer(y.id)],
+                invocations=groups,
+                spec=(0,),
+                push=(groups,),
+            )

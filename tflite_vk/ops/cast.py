@@ -12,7 +12,7 @@ from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.shape import Shape, num_vectors
 
-_TYPES = frozenset({DType.FLOAT32, DType.INT32, DType.UINT32, DType.BOOL})
+_TYPES = frozenset({DType.FLOAT32, DType.INT32, DType.INT64, DType.UINT32, DType.BOOL})
 _WORDS = frozenset({DType.INT32, DType.UINT32, DType.BOOL})
 """Types whose common values have the same bits."""
 
@@ -23,7 +23,7 @@ class Cast(Operator):
 
     versions = {"CAST": 8}
     dtypes = _TYPES
-    notes = "between FLOAT32, INT32, UINT32 and BOOL; float values beyond int32 are undefined, as in C++"
+    notes = "float values beyond an integer type are undefined, as in C++"
 
     def check(self, node: Node, graph: Graph) -> str | None:
         source = graph.input(node, 0).dtype

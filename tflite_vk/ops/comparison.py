@@ -55,12 +55,12 @@ class Comparison(_Predicate):
         "LESS_EQUAL": 2,
         "NOT_EQUAL": 4,
     }
-    dtypes = frozenset({DType.FLOAT32, DType.INT32, DType.BOOL})
+    dtypes = frozenset({DType.FLOAT32, DType.INT32, DType.INT64, DType.BOOL})
     operands = dtypes
 
     def check(self, node: Node, graph: Graph) -> str | None:
         if graph.input(node, 0).dtype is DType.BOOL and node.op not in {"EQUAL", "NOT_EQUAL"}:
-            return "compares BOOL (supported: FLOAT32, INT32)"
+            return "compares BOOL (supported: FLOAT32, INT32, INT64)"
         return super().check(node, graph)
 
 

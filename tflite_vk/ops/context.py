@@ -21,6 +21,9 @@ from tflite_vk.program import Binding, Buffer, BufferKind, Dispatch, Kernel, Wor
 from tflite_vk.shader_library import shader_info
 from tflite_vk.shape import num_vectors
 
+_SATURATE = 2
+"""How cast.comp narrows 64-bit indices."""
+
 HOST_NODE = -1
 """Node index of a dispatch that serves no TFLite node."""
 
@@ -98,7 +101,8 @@ class LoweringContext:
     def buffer(self, tensor_id: int, storage: Storage | None = None) -> int:
         """The buffer that holds a tensor, in the padded layout; a constant is uploaded packed.
 
-        A tensor that a node of the other precision wrote is converted first.
+        A tensor that is stored otherwise, by a node of the other precision or as 64-bit indices, is
+        converted first.
 
         Args:
             tensor_id: the tensor.
@@ -133,7 +137,7 @@ class LoweringContext:
             f"cast_{before}_{storage}",
             [self._of_tensor[tensor.id, before], buffer],
             invocations=vectors,
-            spec=(0,),
+            spec=(_SATURATE if before == "i64" else 0,),
             push=(vectors,),
         )
         return buffer

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.moving import (
     MOVED,
     check_data_types,
+    check_index_type,
     expect_inputs,
     index_buffer,
     lanes_variant,
@@ -27,15 +27,10 @@ class DynamicUpdateSlice(Operator):
 
     versions = {"DYNAMIC_UPDATE_SLICE": 3}
     dtypes = MOVED
-    notes = "run-time start indices must be INT32"
 
     def check(self, node: Node, graph: Graph) -> str | None:
-        starts = graph.input(node, 2)
-        if starts.dtype is not DType.INT32 and not (
-            starts.is_const and starts.dtype is DType.INT64
-        ):
-            return f"input 2 is {starts.dtype.name} (supported: INT32, constants INT64)"
-        return check_data_types(node, graph, (0, 1))
+        reason = check_index_type(node, graph, 2)
+        return reason or check_data_types(node, graph, (0, 1))
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
         expect_inputs(node, 3)

@@ -1,8 +1,8 @@
 """Elementwise operators: one value in, or two that broadcast as NumPy broadcasts.
 
 Most reach lowering as ELEMENTWISE, the chain that the passes make of them; a binary operator
-whose operands broadcast in the middle keeps its name and runs `binary_broadcast`. int32 goes to a
-kernel of its own (ops/integer.py) and is never fused.
+whose operands broadcast in the middle keeps its name and runs `binary_broadcast`. int32 and int64
+go to a kernel of their own (ops/integer.py) and are never fused.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tflite_vk.ops.integer import (
     INTEGER_ACTIVATIONS,
     INTEGER_BINARY,
     INTEGER_UNARY,
+    LONG_OPS,
     lower_integer,
     lower_integer_chain,
 )
@@ -33,7 +34,8 @@ from tflite_vk.shape import (
     vectors_per_row,
 )
 
-FLOAT_OR_INT = frozenset({DType.FLOAT32, DType.INT32})
+_INTEGERS = frozenset({DType.INT32, DType.INT64})
+FLOAT_OR_INT = _INTEGERS | {DType.FLOAT32}
 
 
 def require_inputs(node: Node, count: int) -> str | None:
@@ -75,7 +77,7 @@ class Unary(Operator):
     }
     dtypes = FLOAT_OR_INT
     ends_in_epilogue = True
-    notes = "INT32 in ABS, NEG and SIGN"
+    notes = "INT32 in ABS, NEG and SIGN, INT64 in NEG"
 
     def check(self, node: Node, graph: Graph) -> str | None:
         if node.op == "ELEMENTWISE":
@@ -85,8 +87,10 @@ class Unary(Operator):
             return "its input is a constant"
         if source.dtype is not dtype:
             return f"input 0 is {source.dtype.name}, the output {dtype.name} (must be equal)"
-        if dtype is DType.INT32 and node.op not in {"ABS", "NEG", "SIGN"}:
-            return "output 0 is INT32 (supported: FLOAT32)"
+        if dtype is DType.INT64 and node.op not in LONG_OPS:
+            return "output 0 is INT64 (supported: FLOAT32, INT32)"
+        if dtype in _INTEGERS and node.op not in {"ABS", "NEG", "SIGN"}:
+            return f"output 0 is {dtype.name} (supported: FLOAT32)"
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
@@ -95,7 +99,7 @@ class Unary(Operator):
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         output = ctx.graph.output(node)
-        if output.dtype is DType.INT32:
+        if output.dtype in _INTEGERS:
             if node.op == "ELEMENTWISE":
                 lower_integer_chain(ctx, node)
             else:
@@ -160,7 +164,8 @@ class Binary(Operator):
     ends_in_epilogue = True
     notes = (
         "either operand may be a constant; PRELU's alpha may be any tensor that broadcasts to the"
-        " input; INT32 except in ATAN2 and PRELU, with a fused RELU, RELU6 or RELU_N1_TO_1"
+        " input; INT32 except in ATAN2 and PRELU, with a fused RELU, RELU6 or RELU_N1_TO_1; INT64 in ADD,"
+        " SUB, MUL, MAXIMUM, MINIMUM and FLOOR_MOD"
     )
 
     def check(self, node: Node, graph: Graph) -> str | None:
@@ -171,17 +176,19 @@ class Binary(Operator):
             tensor = graph.input(node, i)
             if tensor.dtype not in self.dtypes or tensor.dtype is not dtype:
                 return f"input {i} is {tensor.dtype.name}, the output {dtype.name} (must be equal)"
-        return self._integer_reason(node) if dtype is DType.INT32 else None
+        return self._integer_reason(node, dtype) if dtype in _INTEGERS else None
 
-    def _integer_reason(self, node: Node) -> str | None:
+    def _integer_reason(self, node: Node, dtype: DType) -> str | None:
         if node.op not in INTEGER_BINARY:
-            return "output 0 is INT32 (supported: FLOAT32)"
+            return f"output 0 is {dtype.name} (supported: FLOAT32)"
+        if dtype is DType.INT64 and node.op not in LONG_OPS:
+            return "output 0 is INT64 (supported: FLOAT32, INT32)"
         attributes = node.attributes
         if (
             isinstance(attributes, ActivationAttributes)
             and attributes.fused_activation_function not in INTEGER_ACTIVATIONS
         ):
-            return f"fused activation {attributes.fused_activation_function} of INT32"
+            return f"fused activation {attributes.fused_activation_function} of {dtype.name}"
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
@@ -196,7 +203,7 @@ class Binary(Operator):
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         output = ctx.graph.output(node)
-        if output.dtype is DType.INT32:
+        if output.dtype in _INTEGERS:
             inputs = [ctx.graph.input(node, i) for i in range(2)]
             lower_integer(ctx, node, INTEGER_BINARY[node.op], inputs)
             return

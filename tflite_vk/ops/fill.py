@@ -88,8 +88,8 @@ class ShapeOf(Operator):
     dtypes = MOVED
 
     def check(self, node: Node, graph: Graph) -> str | None:
-        if graph.output(node).dtype is not DType.INT32:
-            return f"output 0 is {graph.output(node).dtype.name} (supported: INT32)"
+        if graph.output(node).dtype not in {DType.INT32, DType.INT64}:
+            return f"output 0 is {graph.output(node).dtype.name} (supported: INT32, INT64)"
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
@@ -99,7 +99,7 @@ class ShapeOf(Operator):
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         source = ctx.graph.input(node, 0)
         value = source.shape if node.op == "SHAPE" else source.rank
-        _place_constant(node, ctx, np.array(value, np.int32))
+        _place_constant(node, ctx, np.array(value, ctx.graph.output(node).dtype.numpy))
 
 
 @register
@@ -120,7 +120,8 @@ class BroadcastArgs(Operator):
         return [(max(graph.input(node, i).num_elements for i in range(2)),)]
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
-        _place_constant(node, ctx, np.array(self._result(node, ctx.graph), np.int32))
+        dtype = ctx.graph.output(node).dtype.numpy
+        _place_constant(node, ctx, np.array(self._result(node, ctx.graph), dtype))
 
     def _result(self, node: Node, graph: Graph) -> Shape | None:
         a, b = (input_ints(node, graph, i) for i in range(2))

@@ -68,7 +68,7 @@ class Gather(Operator):
 
     versions = {"GATHER": 7, "EMBEDDING_LOOKUP": 5}
     dtypes = MOVED
-    notes = "run-time indices must be INT32; one that lies outside gives zeros, where TFLite stops with an error"
+    notes = "a run-time index that lies outside gives zeros, where TFLite stops with an error"
 
     def check(self, node: Node, graph: Graph) -> str | None:
         parts = _parts(node, graph)

@@ -25,7 +25,7 @@ class GatherNd(Operator):
 
     versions = {"GATHER_ND": 5}
     dtypes = MOVED
-    notes = "run-time indices must be INT32; one that lies outside gives zeros, where TFLite stops with an error"
+    notes = "a run-time index that lies outside gives zeros, where TFLite stops with an error"
 
     def check(self, node: Node, graph: Graph) -> str | None:
         source, indices = graph.input(node, 0).shape, graph.input(node, 1).shape

@@ -1,10 +1,11 @@
-"""The kernel for int32 arithmetic, comparisons and logic, and what it can do.
+"""The kernel for int32 and int64 arithmetic, comparisons and logic, and what it can do.
 
 Arithmetic shares its operators with float32: ops/elementwise.py routes by the type of the result.
 """
 
 from __future__ import annotations
 
+from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Node, Step, Tensor
 from tflite_vk.layout import Storage
 from tflite_vk.ops.broadcasting import broadcast_steps, broadcast_walk
@@ -32,6 +33,8 @@ INTEGER_BINARY = {
     "SQUARED_DIFFERENCE": 24,
     "POW": 27,
 }
+LONG_OPS = frozenset({"ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "FLOOR_MOD", "NEG"})
+"""Arithmetic that int64 has too, which are all that TFLite's kernels have."""
 LOGICAL_BINARY = {"LOGICAL_AND": 25, "LOGICAL_OR": 26}
 INTEGER_UNARY = {"NEG": 32, "ABS": 33, "SIGN": 34, "RELU": 36, "RELU6": 37, "RELU_N1_TO_1": 38}
 LOGICAL_NOT = 35
@@ -44,6 +47,7 @@ _SHADERS: dict[Storage, str] = {
     "f16": "binary_integer_of_f16",
     "i32": "binary_integer",
     "u32": "binary_integer",
+    "i64": "binary_integer_of_i64",
 }
 
 
@@ -54,9 +58,10 @@ def lower_integer(ctx: LoweringContext, node: Node, code: int, operands: list[Te
     steps = [broadcast_steps(t.shape, output.shape) for t in (a, b)]
     walk = broadcast_walk(output.shape, steps)
     vectors = num_vectors(output.shape)
+    is_long = output.dtype is DType.INT64
     ctx.dispatch_flat(
         node,
-        _SHADERS[ctx.storage(a)],
+        "binary_integer_i64" if is_long else _SHADERS[ctx.storage(a)],
         [ctx.buffer(a.id), ctx.buffer(b.id), ctx.buffer(output.id)],
         invocations=vectors,
         spec=(code,),

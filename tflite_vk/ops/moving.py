@@ -15,6 +15,7 @@ MOVED = frozenset(
     {
         DType.FLOAT32,
         DType.INT32,
+        DType.INT64,
         DType.UINT32,
         DType.BOOL,
         DType.INT8,
@@ -25,6 +26,7 @@ MOVED = frozenset(
 """Types that the device stores."""
 
 _INTEGERS = frozenset({DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.INT64})
+_RUN_TIME_INDICES = frozenset({DType.INT32, DType.INT64})
 _INT32 = np.iinfo(np.int32)
 
 
@@ -85,11 +87,24 @@ def expect_inputs(node: Node, least: int, most: int | None = None) -> None:
 
 
 def index_buffer(ctx: LoweringContext, tensor: Tensor) -> int:
-    """The buffer of an index tensor as int32 in the padded layout; constants may be of any width."""
+    """The buffer of an index tensor as int32 in the padded layout.
+
+    What doesn't fit saturates: it lies outside any dimension either way.
+    """
     if tensor.data is None or tensor.dtype is DType.INT32:
-        return ctx.buffer(tensor.id)
+        return ctx.buffer(tensor.id, "i32")
     narrow = np.clip(tensor.data, _INT32.min, _INT32.max).astype(np.int32)
     return ctx.constant(pack(narrow, "i32"), tensor.name)
+
+
+def check_index_type(node: Node, graph: Graph, position: int) -> str | None:
+    """Reason where an input can't be read as indices."""
+    tensor = graph.input(node, position)
+    if tensor.dtype not in (_INTEGERS if tensor.is_const else _RUN_TIME_INDICES):
+        return f"input {position} is {tensor.dtype.name} (supported: INT32, INT64)"
+    if tensor.dtype is DType.INT64 and tensor.is_variable:
+        return f"input {position} is an INT64 variable (supported: INT32)"
+    return None
 
 
 def check_indices(node: Node, graph: Graph, position: int, sizes: Sequence[int]) -> str | None:
@@ -103,12 +118,8 @@ def check_indices(node: Node, graph: Graph, position: int, sizes: Sequence[int])
             for all of them.
     """
     tensor = graph.input(node, position)
-    if tensor.data is None:
-        if tensor.dtype is DType.INT32:
-            return None
-        return f"input {position} is {tensor.dtype.name} (supported: INT32, constants INT64)"
-    if tensor.dtype not in _INTEGERS:
-        return f"input {position} is {tensor.dtype.name} (supported: INT32, constants INT64)"
+    if (reason := check_index_type(node, graph, position)) is not None or tensor.data is None:
+        return reason
     data = np.atleast_1d(np.asarray(tensor.data).astype(np.int64))
     outside = (data < 0) | (data >= np.array(sizes, np.int64))
     if outside.any():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tflite_vk.dtypes import DType
 from tflite_vk.ir.attributes import OneHotAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.moving import (
     MOVED,
     check_data_types,
+    check_index_type,
     expect_inputs,
     index_buffer,
     input_ints,
@@ -48,11 +48,8 @@ class OneHot(Operator):
     notes = "the depth must be a constant; the values for on and off may be run-time tensors"
 
     def check(self, node: Node, graph: Graph) -> str | None:
-        indices = graph.input(node, 0)
-        if indices.dtype is not DType.INT32 and not (
-            indices.is_const and indices.dtype is DType.INT64
-        ):
-            return f"input 0 is {indices.dtype.name} (supported: INT32, constants INT64)"
+        if (reason := check_index_type(node, graph, 0)) is not None:
+            return reason
         for position in (2, 3):
             if graph.input(node, position).num_elements != 1:
                 return f"input {position} has {graph.input(node, position).num_elements} elements (supported: 1)"

@@ -147,20 +147,30 @@ def _check_shapes(node: Node, graph: Graph, operator: Operator) -> str | None:
     return None
 
 
+_CALLS = frozenset({"CALL_ONCE", "IF", "STABLEHLO_COMPOSITE", "WHILE"})
+
+
 def unsupported_reason(node: Node, graph: Graph, limits: DeviceLimits | None = None) -> str | None:
     """Why a node stays on the CPU, in words; None where it will run on the device."""
+    reason = _unsupported_reason(node, graph, limits or _ANY_LIMITS)
+    return f"{node.op} inside it: {reason}" if reason is not None and node.is_inlined else reason
+
+
+def _unsupported_reason(node: Node, graph: Graph, limits: DeviceLimits) -> str | None:
     operator = find(node, graph)
+    if operator is None and node.is_custom:
+        return "custom operator without a kernel"
+    if operator is None and node.op in _CALLS:
+        return "calls subgraphs from the CPU, their operators may run on the device"
     if operator is None:
-        return (
-            "custom operator without a kernel" if node.is_custom else "no kernel for this operator"
-        )
+        return "no kernel for this operator"
     newest = operator.versions[node.op]
     if node.version > newest:
         return f"version {node.version} is newer than the kernel (supported: up to {newest})"
     if isinstance(node.attributes, UnreadAttributes):
         return "its options are not understood"
     checks: list[Callable[[], str | None]] = [
-        functools.partial(_check_tensor, role, graph.tensors[t], operator, limits or _ANY_LIMITS)
+        functools.partial(_check_tensor, role, graph.tensors[t], operator, limits)
         for role, t in _roles(node)
     ]
     checks += [

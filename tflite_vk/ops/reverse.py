@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tflite_vk.dtypes import DType
 from tflite_vk.ir.attributes import ReverseSequenceAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.moving import (
     MOVED,
     check_data_types,
+    check_index_type,
     expect_inputs,
     index_buffer,
     input_ints,
@@ -76,15 +76,10 @@ class ReverseSequence(Operator):
 
     versions = {"REVERSE_SEQUENCE": 1}
     dtypes = MOVED
-    notes = "run-time lengths must be INT32"
 
     def check(self, node: Node, graph: Graph) -> str | None:
-        lengths = graph.input(node, 1)
-        if lengths.dtype is not DType.INT32 and not (
-            lengths.is_const and lengths.dtype is DType.INT64
-        ):
-            return f"input 1 is {lengths.dtype.name} (supported: INT32, constants INT64)"
-        return check_data_types(node, graph, [0])
+        reason = check_index_type(node, graph, 1)
+        return reason or check_data_types(node, graph, [0])
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
         expect_inputs(node, 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.launch import fold
@@ -70,7 +71,8 @@ class Transpose(Operator):
         order = _permutation(node, ctx.graph)
         assert order is not None
         buffers = ctx.buffer(source.id), ctx.buffer(target.id)
-        plane = tiled_plane(source.shape, order) if gains_from_tiles(ctx.device) else None
+        uses_tiles = gains_from_tiles(ctx.device) and target.dtype is not DType.INT64
+        plane = tiled_plane(source.shape, order) if uses_tiles else None
         if plane is not None:
             _lower_tiles(node, ctx, buffers, plane)
             return

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node, Tensor
+from tflite_vk.passes.folded import whole_nodes
 
 Array = npt.NDArray[np.generic]
 
@@ -72,4 +73,4 @@ def fold_constants(graph: Graph) -> Graph:
         constant = Tensor(output.id, output.name, output.shape, output.dtype, data=value)
         graph = graph.with_(tensors=[constant])
         folded[output.id] = (*folded.get(node.inputs[0], ()), node.index)
-    return graph.with_(nodes=kept, folded=folded)
+    return graph.with_(nodes=kept, folded=whole_nodes(folded, kept))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy.typing as npt
 
 from tflite_vk.ir.graph import Graph, Node, Tensor
+from tflite_vk.passes.folded import whole_nodes
 from tflite_vk.shape import Shape
 
 Array = npt.NDArray[Any]
@@ -85,6 +86,7 @@ def infer_shapes(
             if tensors[tensor_id].shape != tuple(shape):
                 tensors[tensor_id] = with_shape(tensors[tensor_id], tuple(shape))
                 changed.add(tensor_id)
+    folded = dict(whole_nodes(folded, kept))
     return replace(graph, tensors=dict(tensors), nodes=tuple(kept), folded=folded)
 
 

@@ -10,6 +10,7 @@ from tflite_vk.passes.dequantize_inputs import dequantize_inputs
 from tflite_vk.passes.fuse_elementwise import fuse_elementwise
 from tflite_vk.passes.remove_no_ops import remove_no_ops
 from tflite_vk.passes.split_activations import split_activations
+from tflite_vk.passes.split_sums import split_sums
 from tflite_vk.passes.to_elementwise import to_elementwise
 
 
@@ -26,6 +27,7 @@ def run_passes(
     passes: list[Callable[[Graph], Graph]] = [
         dequantize_inputs,
         lambda g: split_activations(g, ends_in_epilogue),
+        split_sums,
         remove_no_ops,
         to_elementwise,
     ]

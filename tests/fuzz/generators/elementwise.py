@@ -96,6 +96,22 @@ def prelu(g: Builder) -> None:
     g.apply("PRELU", [x, alpha], eps=eps)
 
 
+@generator()
+def add_n(g: Builder) -> None:
+    x = g.float()
+    terms = [x]
+    for _ in range(g.integer(1, 5)):
+        other = g.pick(lambda v: v.is_float and v.shape == x.shape)
+        terms.append(other if other is not None and g.chance(0.6) else g.like(x, x.shape))
+    is_exact = all(v.err == 0 and grain(v.array) is not None for v in terms)
+    g.apply(
+        "ADD_N",
+        [terms[i] for i in g.rng.permutation(len(terms))],
+        eps=0.0 if is_exact else ROUNDING,
+        scale=sum(v.scale for v in terms),
+    )
+
+
 def is_exact_product(a: Value, b: Value, terms: int = 1) -> bool:
     """True where products of the two, and sums of so many, are whole numbers of few bits."""
     if a.err or b.err:

@@ -1,4 +1,4 @@
-"""Whole numbers and truths: int32 arithmetic, comparisons, logic, casts, selection, ONE_HOT."""
+"""Whole numbers and truths: int32 and int64 arithmetic, comparisons, logic, casts, selection, ONE_HOT."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from tests.fuzz.eager import RefusedError
 from tests.fuzz.generators import generator
 from tests.fuzz.generators.elementwise import partner, smaller
 from tests.fuzz.generators.moving import ints
+from tests.support.case import Array
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.attributes import (
+    ArgAttributes,
     BinaryAttributes,
     CastAttributes,
+    GatherAttributes,
     OneHotAttributes,
     ReducerAttributes,
     ShapeAttributes,
@@ -88,6 +91,64 @@ def int32_arithmetic(g: Builder) -> None:
     made = g.apply(op, [a, b], attributes, out=DType.INT32)
     if np.abs(made.array.astype(np.int64)).max(initial=0) > 1_000_000:
         made.uses += 10  # large enough; rather not on with it
+
+
+def long(g: Builder) -> Value:
+    """An int64 value: one that is there, a cast, or new, with values beyond 32 bits."""
+    found = g.pick(lambda v: v.array.dtype == np.int64)
+    if found is not None and g.chance(0.6):
+        return found
+    if g.chance(0.5):
+        a = CastAttributes(DType.INT32, DType.INT64)
+        return g.apply("CAST", [whole(g)], a, out=DType.INT64)
+    return g.input(_long_values(g, g.shape(g.integer(0, 4))))
+
+
+def _long_values(g: Builder, shape: tuple[int, ...]) -> Array:
+    high = g.rng.integers(-3, 4, shape) << int(g.choice((0, 31, 32, 40)))
+    return np.asarray(high + g.rng.integers(-5, 6, shape), np.int64)
+
+
+@generator(2)
+def int64_arithmetic(g: Builder) -> None:
+    x = long(g)
+    if g.chance(0.2):
+        g.apply("NEG", [x], out=DType.INT64)
+        return
+    y = g.pick(lambda v: v.array.dtype == np.int64 and v.shape == x.shape)
+    if y is None or g.chance(0.5):
+        y = g.const(_long_values(g, smaller(g, x.shape)))
+    a, b = (x, y) if g.chance(0.5) else (y, x)
+    op = g.choice(("ADD", "SUB", "MUL", "MINIMUM", "MAXIMUM", *_COMPARISONS))
+    attributes = BinaryAttributes() if op in ("ADD", "SUB", "MUL") else None
+    out = DType.BOOL if op in _COMPARISONS else DType.INT64
+    g.apply(op, [a, b], attributes, out=out)
+
+
+@generator()
+def int64_moves(g: Builder) -> None:
+    x = long(g)
+    if g.chance(0.3):
+        g.reshape(x, g.factor(x.array.size, g.integer(1, 4)))
+    elif g.chance(0.5):
+        target = g.choice((DType.INT32, DType.BOOL, DType.FLOAT32))
+        if target is DType.FLOAT32 and np.abs(x.array).max(initial=0) > 1000:
+            raise RefusedError("large whole numbers")
+        g.apply("CAST", [x], CastAttributes(DType.INT64, target), out=target)
+    elif x.rank:
+        rows = g.rng.integers(0, x.shape[0], (g.integer(1, 3),))
+        chosen = g.input(rows) if g.chance(0.5) else rows
+        g.apply("GATHER", [x, chosen], GatherAttributes(0), out=DType.INT64)
+
+
+@generator(0.5)
+def int64_position(g: Builder) -> None:
+    x = g.exact_float(rank=range(1, 5))
+    if not x.array.size:
+        raise RefusedError("an empty search")
+    axis = np.array(g.integer(0, x.rank - 1), np.int32)
+    a = ArgAttributes(DType.INT64)
+    g.apply(g.choice(("ARG_MAX", "ARG_MIN")), [x, axis], a, out=DType.INT64, jumps=True)
 
 
 @generator(2)

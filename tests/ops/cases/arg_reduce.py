@@ -95,5 +95,9 @@ CASES += [
         exact=True,
     ),
     Case("ARG_MAX_segmentation", _arg("ARG_MAX", (1, 33, 33, 21), -1), exact=True),
-    Case("ARG_MAX_INT64", _arg("ARG_MAX", (3, 5), 1, out=DType.INT64), declined="INT64"),
+    Case(
+        "ARG_MAX_of_INT64",
+        _arg("ARG_MAX", (3, 5), 1, dtype=DType.INT64),
+        declined="input 0 is INT64",
+    ),
 ]
