@@ -87,11 +87,12 @@ F4 = (1, 8, 8, 4)
 BUILTINS = [
     ("CONV_2D", [F4, (4, 3, 3, 4)], F4, a.Conv2DAttributes("RELU6", "SAME", 1, 1, 1, 1)),
     ("CONV_2D", [F4, (4, 3, 3, 4)], (1, 4, 2, 4), a.Conv2DAttributes("NONE", "VALID", 3, 1, 1, 2)),
+    ("CONV_2D", [F4, (4, 3, 3, 4)], F4, a.Conv2DAttributes(quantized_bias_type=DType.INT32)),
     (
         "DEPTHWISE_CONV_2D",
         [F4, (1, 3, 3, 8)],
         (1, 4, 3, 8),
-        a.DepthwiseConv2DAttributes("RELU", "SAME", 3, 2, 1, 1, 2),
+        a.DepthwiseConv2DAttributes("RELU", "SAME", 3, 2, 1, 1, depth_multiplier=2),
     ),
     ("AVERAGE_POOL_2D", [F4], (1, 4, 4, 4), a.Pool2DAttributes("NONE", "SAME", 2, 2, 3, 2)),
     ("MAX_POOL_2D", [F4], (1, 3, 4, 4), a.Pool2DAttributes("RELU", "VALID", 2, 3, 2, 2)),
@@ -99,7 +100,7 @@ BUILTINS = [
         "FULLY_CONNECTED",
         [(2, 8), (3, 8)],
         (2, 3),
-        a.FullyConnectedAttributes("RELU", "DEFAULT", True),
+        a.FullyConnectedAttributes("RELU", "DEFAULT", True, False, DType.INT64),
     ),
     ("ADD", [F4, F4], F4, a.BinaryAttributes("RELU_N1_TO_1", False)),
     ("MUL", [F4, F4], F4, a.BinaryAttributes("RELU")),

@@ -23,6 +23,8 @@ FLIP_U8 = 0x80808080
 """Flips the top bit of each byte of a word: uint8 to int8 and back, 128 less and more."""
 
 EIGHT_BIT = frozenset({DType.INT8, DType.UINT8})
+INTEGERS = EIGHT_BIT | {DType.INT16}
+"""Types that quantized tensors have while running."""
 
 CLAMPS: frozenset[Activation] = frozenset({"NONE", "RELU", "RELU6", "RELU_N1_TO_1"})
 """Fused activations that quantized kernels know; TFLite refuses the others or ignores them."""

@@ -18,6 +18,7 @@ Ints = npt.NDArray[np.int64]
 _FILTERS = {
     DType.INT8: frozenset({DType.INT8, DType.INT4}),
     DType.UINT8: frozenset({DType.UINT8}),
+    DType.INT16: frozenset({DType.INT8, DType.INT4}),
 }
 """Filter types that TFLite has kernels for, by the type of the input."""
 
@@ -51,6 +52,8 @@ def check_operands(
     if (reason := check_scales(weights, axis)) is not None:
         return reason
     bias = graph.optional_input(node, bias_at)
+    if source.dtype is DType.INT16:
+        return None  # wide.py goes on
     if bias is not None and (bias.dtype is not DType.INT32 or not bias.is_const):
         return f"bias of integers must be a constant INT32 tensor, it is {bias.dtype.name}"
     return None
