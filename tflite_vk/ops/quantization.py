@@ -67,6 +67,15 @@ def quantize_multiplier(real: float) -> Multiplier:
     return Multiplier(value, shift) if shift >= -31 else Multiplier(0, 0)
 
 
+def is_power_of_two(scale: float) -> bool:
+    """True where a scale is as near to a power of two as TFLite wants it.
+
+    Source: CheckedLog2 of tflite/kernels/internal/quantization_util.cc.
+    """
+    log2 = math.log2(scale)
+    return abs(log2 - round(log2)) < 1e-3
+
+
 def multiply_by_quantized(x: int, multiplier: Multiplier) -> int:
     """What the device computes: MultiplyByQuantizedMultiplier with its two roundings, in int32.
 
