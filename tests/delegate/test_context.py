@@ -181,6 +181,24 @@ def test_quantization_per_channel_and_kinds_of_constants():
     assert read.tensors[k].quantization.zero_point == (0, 0, 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("filter_dtype", "bias_dtype"), [(DType.INT4, DType.INT32), (DType.INT8, DType.INT64)]
+)
+def test_narrow_filters_and_wide_biases(filter_dtype, bias_dtype):
+    w = ModelWriter()
+    dtype = DType.INT16 if bias_dtype is DType.INT64 else DType.INT8
+    q = Quantization((0.5,), (0,))
+    x = w.input((2, 5), dtype=dtype, quantization=q)
+    # An odd number of elements leaves half a byte of INT4.
+    k = w.const(np.arange(-7, 8).reshape(3, 5) // 2, dtype=filter_dtype, quantization=q)
+    bias = w.const(
+        np.array([1, -2, 1 << 30]), dtype=bias_dtype, quantization=Quantization((0.25,), (0,))
+    )
+    out = TensorSpec((2, 3), dtype, q)
+    w.output(w.op("FULLY_CONNECTED", [x, k, bias], [out], a.FullyConnectedAttributes(), 11))
+    assert_same(w.build())
+
+
 def test_half_and_sparse_constants():
     w = ModelWriter()
     x = w.input((2, 8))

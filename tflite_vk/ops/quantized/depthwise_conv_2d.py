@@ -48,8 +48,8 @@ class QuantizedDepthwiseConv2D(DepthwiseConv2D):
     dtypes = INTEGERS
     ends_in_epilogue = False
     notes = (
-        "constant filter of INT8 or INT4 (UINT8 for UINT8), one scale or one for each output channel; "
-        "bias of INT16 is INT64; exact"
+        "constant filter of INT8, with INT8 also of INT4 (UINT8 for UINT8), one scale or one for each "
+        "output channel; bias of INT16 is INT64; exact"
     )
 
     def check(self, node: Node, graph: Graph) -> str | None:
