@@ -8,6 +8,8 @@ import pytest
 
 from fetch_models import CACHE, SHARED
 from tests.delegate.fake import Capture
+from tests.ops.cases import quantized_lstm
+from tests.support.case import Case
 from tflite_vk import tflite_abi as abi
 from tflite_vk.dtypes import DType
 from tflite_vk.errors import ModelError
@@ -197,6 +199,14 @@ def test_narrow_filters_and_wide_biases(filter_dtype, bias_dtype):
     out = TensorSpec((2, 3), dtype, q)
     w.output(w.op("FULLY_CONNECTED", [x, k, bias], [out], a.FullyConnectedAttributes(), 11))
     assert_same(w.build())
+
+
+def test_intermediate_tensors():
+    data = Case("", quantized_lstm.Lstm(coupled=True)).model()
+    assert_same(data)
+    node = capture(data)[0].graph.nodes[0]
+    assert [q.scale for q in node.intermediates[:4]] == [(2.0**-12,)] * 4
+    assert node.intermediates[4].zero_point == (9,)
 
 
 def test_half_and_sparse_constants():

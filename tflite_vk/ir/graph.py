@@ -114,6 +114,7 @@ class Node:
         is_custom: True for a custom operator.
         steps: elementwise operators fused onto output 0, first to last.
         sources: TFLite node indices this node stands for, where there are more than its own.
+        intermediates: scales of an LSTM's values in between, in TFLite's order.
     """
 
     index: int
@@ -125,6 +126,7 @@ class Node:
     is_custom: bool = False
     steps: tuple[Step, ...] = ()
     sources: tuple[int, ...] = ()
+    intermediates: tuple[Quantization | None, ...] = ()
 
     @property
     def reads(self) -> tuple[int, ...]:

@@ -136,7 +136,8 @@ def lower_rows(
     # A GPU has far more lanes than outputs: share each sum. A software driver gains nothing.
     local_y = 1 if ctx.device.is_software or input_groups < 32 else 8
     source, channels, output = buffers
-    weights = ctx.constant(pack_dot4(values), ctx.graph.input(node, 1).name)
+    name = ctx.graph.input(node, 1).name if node.has_input(1) else "weights"
+    weights = ctx.constant(pack_dot4(values), name)
     ctx.dispatch(
         node,
         shader,
