@@ -39,9 +39,28 @@ ivec4 multiply_by_quantized(ivec4 x, ivec4 multiplier, ivec4 shift) {
     return divide_by_pot(high_mul(x << max(shift, 0), multiplier), max(-shift, 0));
 }
 
+// mantissa / 2^shift as a whole number for a mantissa of 53 bits, ties away from zero. Results beyond
+// int32 saturate.
+int round_mantissa(uint p0, uint p1, int shift, bool is_negative) {
+    int limit = is_negative ? int(0x80000000u) : 0x7FFFFFFF;
+    if (shift < 22) return limit;  // at least 2^52 / 2^21
+    if (shift > 54) return 0;
+    int half_bit = shift - 1;
+    if (half_bit < 32) {
+        uint carry;
+        p0 = uaddCarry(p0, 1u << half_bit, carry);
+        p1 += carry;
+    } else {
+        p1 += 1u << (half_bit - 32);
+    }
+    uint magnitude = shift >= 32 ? p1 >> (shift - 32) : (p0 >> shift) | (p1 << (32 - shift));
+    if (magnitude > 0x7FFFFFFFu) return limit;
+    return is_negative ? -int(magnitude) : int(magnitude);
+}
+
 // int(round(double(x) * scale)) for scale = mantissa * 2^-shift with the 53-bit mantissa of a double:
 // first the product of doubles rounds to 53 bits, ties to even, then round() to a whole number, ties
-// away from zero. Results beyond int32 saturate.
+// away from zero.
 int scale_as_double(int x, uint mantissa_low, uint mantissa_high, int shift) {
     uint a = uint(abs(x));
     if (a == 0u || (mantissa_low | mantissa_high) == 0u) return 0;
@@ -62,19 +81,7 @@ int scale_as_double(int x, uint mantissa_low, uint mantissa_high, int shift) {
         }
         shift -= drop;
     }
-    int limit = x < 0 ? int(0x80000000u) : 0x7FFFFFFF;
-    if (shift < 22) return limit;  // at least 2^52 / 2^21
-    if (shift > 54) return 0;
-    int half_bit = shift - 1;
-    if (half_bit < 32) {
-        p0 = uaddCarry(p0, 1u << half_bit, carry);
-        p1 += carry;
-    } else {
-        p1 += 1u << (half_bit - 32);
-    }
-    uint magnitude = shift >= 32 ? p1 >> (shift - 32) : (p0 >> shift) | (p1 << (32 - shift));
-    if (magnitude > 0x7FFFFFFFu) return limit;
-    return x < 0 ? -int(magnitude) : int(magnitude);
+    return round_mantissa(p0, p1, shift, x < 0);
 }
 
 ivec4 scale_as_double(ivec4 x, uvec4 mantissa_low, uvec4 mantissa_high, ivec4 shift) {

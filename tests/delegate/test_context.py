@@ -8,6 +8,8 @@ import pytest
 
 from fetch_models import CACHE, SHARED
 from tests.delegate.fake import Capture
+from tests.ops.cases import quantized_lstm
+from tests.support.case import Case
 from tflite_vk import tflite_abi as abi
 from tflite_vk.dtypes import DType
 from tflite_vk.errors import ModelError
@@ -87,11 +89,12 @@ F4 = (1, 8, 8, 4)
 BUILTINS = [
     ("CONV_2D", [F4, (4, 3, 3, 4)], F4, a.Conv2DAttributes("RELU6", "SAME", 1, 1, 1, 1)),
     ("CONV_2D", [F4, (4, 3, 3, 4)], (1, 4, 2, 4), a.Conv2DAttributes("NONE", "VALID", 3, 1, 1, 2)),
+    ("CONV_2D", [F4, (4, 3, 3, 4)], F4, a.Conv2DAttributes(quantized_bias_type=DType.INT32)),
     (
         "DEPTHWISE_CONV_2D",
         [F4, (1, 3, 3, 8)],
         (1, 4, 3, 8),
-        a.DepthwiseConv2DAttributes("RELU", "SAME", 3, 2, 1, 1, 2),
+        a.DepthwiseConv2DAttributes("RELU", "SAME", 3, 2, 1, 1, depth_multiplier=2),
     ),
     ("AVERAGE_POOL_2D", [F4], (1, 4, 4, 4), a.Pool2DAttributes("NONE", "SAME", 2, 2, 3, 2)),
     ("MAX_POOL_2D", [F4], (1, 3, 4, 4), a.Pool2DAttributes("RELU", "VALID", 2, 3, 2, 2)),
@@ -99,7 +102,7 @@ BUILTINS = [
         "FULLY_CONNECTED",
         [(2, 8), (3, 8)],
         (2, 3),
-        a.FullyConnectedAttributes("RELU", "DEFAULT", True),
+        a.FullyConnectedAttributes("RELU", "DEFAULT", True, False, DType.INT64),
     ),
     ("ADD", [F4, F4], F4, a.BinaryAttributes("RELU_N1_TO_1", False)),
     ("MUL", [F4, F4], F4, a.BinaryAttributes("RELU")),
@@ -178,6 +181,32 @@ def test_quantization_per_channel_and_kinds_of_constants():
     assert_same(w.build())
     read = capture(w.build())[0].graph
     assert read.tensors[k].quantization.zero_point == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("filter_dtype", "bias_dtype"), [(DType.INT4, DType.INT32), (DType.INT8, DType.INT64)]
+)
+def test_narrow_filters_and_wide_biases(filter_dtype, bias_dtype):
+    w = ModelWriter()
+    dtype = DType.INT16 if bias_dtype is DType.INT64 else DType.INT8
+    q = Quantization((0.5,), (0,))
+    x = w.input((2, 5), dtype=dtype, quantization=q)
+    # An odd number of elements leaves half a byte of INT4.
+    k = w.const(np.arange(-7, 8).reshape(3, 5) // 2, dtype=filter_dtype, quantization=q)
+    bias = w.const(
+        np.array([1, -2, 1 << 30]), dtype=bias_dtype, quantization=Quantization((0.25,), (0,))
+    )
+    out = TensorSpec((2, 3), dtype, q)
+    w.output(w.op("FULLY_CONNECTED", [x, k, bias], [out], a.FullyConnectedAttributes(), 11))
+    assert_same(w.build())
+
+
+def test_intermediate_tensors():
+    data = Case("", quantized_lstm.Lstm(coupled=True)).model()
+    assert_same(data)
+    node = capture(data)[0].graph.nodes[0]
+    assert [q.scale for q in node.intermediates[:4]] == [(2.0**-12,)] * 4
+    assert node.intermediates[4].zero_point == (9,)
 
 
 def test_half_and_sparse_constants():

@@ -49,6 +49,7 @@ class Value:
         quantization: None for none.
         is_const: stands in the file.
         uses: how many operators read it.
+        dtype: element type where the array doesn't tell: INT4.
     """
 
     tensor: int
@@ -57,6 +58,7 @@ class Value:
     quantization: Quantization | None = None
     is_const: bool = False
     uses: int = 0
+    dtype: DType | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -75,7 +77,7 @@ class Value:
 
     @property
     def is_quantized(self) -> bool:
-        """True for 8-bit values with a scale."""
+        """True for integers with a scale."""
         return self.quantization is not None
 
     @property
@@ -196,14 +198,16 @@ class Builder:
         self.values.append(value)
         return value
 
-    def const(self, array: Array, quantization: Quantization | None = None) -> Value:
+    def const(
+        self, array: Array, quantization: Quantization | None = None, dtype: DType | None = None
+    ) -> Value:
         """A constant; some of the float ones are stored as float16, as converters do."""
         array = np.asarray(array)
         if array.dtype == np.float32 and array.size > 1 and self.chance(0.15):
             half = array.astype(np.float16)
             return Value(self.writer.half_const(half), half.astype(np.float32), is_const=True)
-        tensor = self.writer.const(array, quantization=quantization)
-        return Value(tensor, array, quantization=quantization, is_const=True)
+        tensor = self.writer.const(array, dtype=dtype, quantization=quantization)
+        return Value(tensor, array, quantization=quantization, is_const=True, dtype=dtype)
 
     def pick(self, accept: Accept) -> Value | None:
         """A value of the graph, rather one that is new or unused; None where there is none."""
@@ -265,8 +269,21 @@ class Builder:
     def quantized(
         self, rank: int | Sequence[int] | None = None, accept: Accept | None = None
     ) -> Value:
-        """A quantized value of one of the ranks: one that is there, reshaped, or new."""
-        return self._find(rank, accept, lambda v: v.is_quantized, self.new_quantized)
+        """An 8-bit value of one of the ranks: one that is there, reshaped, or new."""
+        return self._find(
+            rank, accept, lambda v: v.is_quantized and v.array.itemsize == 1, self.new_quantized
+        )
+
+    def int16(self, rank: int | Sequence[int] | None = None, accept: Accept | None = None) -> Value:
+        """An int16 value with a scale: one that is there, reshaped, or new."""
+        return self._find(
+            rank, accept, lambda v: v.is_quantized and v.array.dtype == np.int16, self.new_int16
+        )
+
+    def new_int16(self, shape: Sequence[int]) -> Value:
+        """An int16 input with a scale."""
+        values = np.asarray(self.rng.integers(-(1 << 15), 1 << 15, shape), np.int16)
+        return self.input(values, self.scale(DType.INT16))
 
     def new_quantized(self, shape: Sequence[int]) -> Value:
         """A quantized input."""
@@ -276,8 +293,11 @@ class Builder:
         return self.input(values, self.scale(DType.INT8 if dtype == np.int8 else DType.UINT8))
 
     def scale(self, dtype: DType, typical: float | None = None) -> Quantization:
-        """A scale and a zero point for 8-bit values; `typical` is the largest real value meant."""
+        """A scale and a zero point; `typical` is the largest real value meant."""
         reach = 2.0 ** self.rng.uniform(-1, 4) if typical is None else typical
+        if dtype is DType.INT16:
+            step = np.float32(reach / 32768 * self.rng.uniform(0.7, 1.5))
+            return Quantization((float(step),), (0,))
         step = np.float32(reach / 128 * self.rng.uniform(0.7, 1.5))
         middle = 0 if dtype is DType.INT8 else 128
         zero = middle if self.chance(0.3) else middle + self.integer(-60, 60)
@@ -374,7 +394,8 @@ class Builder:
             raise RefusedError(f"{op} has jumps")
         results = [r if isinstance(r, Result) else Result(r) for r in outs]
         operands = [
-            None if v is None else Operand(v.array, v.is_const, v.quantization) for v in given
+            None if v is None else Operand(v.array, v.is_const, v.quantization, v.dtype)
+            for v in given
         ]
         if all(x is None or x.is_const for x in operands):
             raise RefusedError(f"{op} of constants only")

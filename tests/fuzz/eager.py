@@ -32,11 +32,13 @@ class Operand:
         array: value.
         is_const: stands in the file.
         quantization: None for none.
+        dtype: element type where the array doesn't tell.
     """
 
     array: Array
     is_const: bool
     quantization: Quantization | None = None
+    dtype: DType | None = None
 
 
 _NO_SHAPE = (7919,)
@@ -111,6 +113,6 @@ class OneOperator:
 
 def _add(w: ModelWriter, x: Operand) -> int:
     if x.is_const:
-        return w.const(x.array, quantization=x.quantization)
+        return w.const(x.array, dtype=x.dtype, quantization=x.quantization)
     dtype = next(t for t in DType if t.value.numpy is not None and t.numpy == x.array.dtype)
     return w.input(x.array.shape, dtype=dtype, quantization=x.quantization)

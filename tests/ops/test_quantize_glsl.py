@@ -24,6 +24,7 @@ from tflite_vk.ops.quantization import (
     split_double,
     to_int32,
 )
+from tflite_vk.ops.quantized.wide import reduced
 from tflite_vk.program import Binding, Buffer, Dispatch, Kernel, Program
 from tflite_vk.runtime.device import Device
 
@@ -35,6 +36,7 @@ _SHADER = """#version 450
 #include "dot4.glsl"
 #include "fixed_point.glsl"
 #include "hybrid.glsl"
+#include "wide.glsl"
 layout(constant_id = 3) const uint WHAT = 0u;
 TENSOR_IN(0, i32, a);
 TENSOR_IN(1, i32, b);
@@ -52,6 +54,15 @@ void main() {
     if (WHAT == 3u) for (int k = 0; k < 4; ++k) r[k] = dot4(uint(a.data[i][k]), uint(b.data[i][k]));
     if (WHAT == 4u) for (int k = 0; k < 4; ++k) r[k] = one_over_one_plus(a.data[i][k]);
     if (WHAT == 5u) for (int k = 0; k < 4; ++k) r[k] = fixed_multiply(a.data[i][k], b.data[i][k]);
+    for (int k = 0; k < 4; ++k) {
+        uint low = uint(a.data[i][k]);
+        int high = b.data[i][k];
+        int u = c.data[i][k];
+        int v = d.data[i][k];
+        if (WHAT == 9u) r[k] = scale_reduced(low, high, uint(u), v);
+        // The shift lies above 21 bits of the mantissa.
+        if (WHAT == 10u) r[k] = scale_wide_as_double(low, high, uint(u), uint(v) & 0x1FFFFFu, v >> 21);
+    }
     for (int k = 0; k < 4; ++k) {
         float u = intBitsToFloat(a.data[i][k]);
         float v = intBitsToFloat(b.data[i][k]);
@@ -140,6 +151,49 @@ def test_multiply_by_quantized(device: Device) -> None:
     got = run(device, 0, xs, [m.value for m in ms], [m.shift for m in ms])
     want = [multiply_by_quantized(x, m) for x, m in pairs]
     assert got == want
+
+
+def wide_integers(count: int) -> list[int]:
+    """Integers of up to 47 bits, extreme ones first."""
+    values = [int(RNG.integers(0, 1 << 47)) >> int(s) for s in RNG.integers(0, 47, count)]
+    ends = [*EXTREME, 1 << 32, -(1 << 32), (1 << 47) - 1, 1 - (1 << 47)]
+    return [*ends, *(v if RNG.integers(2) else -v for v in values)]
+
+
+def wide_words(xs: list[int]) -> tuple[list[int], list[int]]:
+    """Low and high words."""
+    return [x & 0xFFFFFFFF for x in xs], [x >> 32 for x in xs]
+
+
+def test_scale_reduced(device: Device) -> None:
+    xs = wide_integers(6000)
+    factors = [reduced(quantize_multiplier(float(2.0 ** RNG.uniform(-34, 7)))) for _ in xs]
+    # Factors that are powers of two make ties.
+    ends = [reduced(Multiplier(1 << 30, -s)) for s in range(-6, 32)]
+    pairs = [*zip(xs, factors, strict=True), *((x, m) for x in xs[:99] for m in ends)]
+    xs = [x for x, _ in pairs]
+    got = run(device, 9, *wide_words(xs), [m.value for _, m in pairs], [m.shift for _, m in pairs])
+    want = [to_int32((x * m.value + (1 << (m.shift - 1))) >> m.shift) for x, m in pairs]
+    assert got == want
+
+
+def test_scale_wide_as_double(device: Device) -> None:
+    xs = wide_integers(6000)
+    pairs = [(x, float(2.0 ** RNG.uniform(-60, 12))) for x in xs]
+    # Few bits set make products that lie between two doubles.
+    pairs += [
+        (x | 1, float(1 + 2.0**-s) * 2.0**-e) for x in xs[:400] for s, e in ((52, 9), (40, 30))
+    ]
+    pairs += [(x, 2.0**-s) for x in xs[:200] for s in range(50)]
+    doubles = [split_double(scale) for _, scale in pairs]
+    got = run(
+        device,
+        10,
+        *wide_words([x for x, _ in pairs]),
+        [d.mantissa & 0xFFFFFFFF for d in doubles],
+        [d.mantissa >> 32 | d.shift << 21 for d in doubles],
+    )
+    assert got == [as_double(x, scale) for x, scale in pairs]
 
 
 def as_double(x: int, scale: float) -> int:

@@ -72,14 +72,14 @@ OFFSETS = {
     (delegate_abi.Delegate, "opaque_delegate_builder"): 48,
 }
 
-# Smaller than C's where C has a last field that is not declared (quantized_bias_type and the like).
+# Smaller than C's where C has a last field that is not declared.
 PARAMETER_SIZES = {
-    "CONV_2D": 28 - 4,
+    "CONV_2D": 28,
     "DEPTHWISE_CONV_2D": 28,
     "CONV_3D": 32,
-    "TRANSPOSE_CONV": 20 - 4,
+    "TRANSPOSE_CONV": 20,
     "AVERAGE_POOL_2D": 40 - 16,
-    "FULLY_CONNECTED": 16 - 4,
+    "FULLY_CONNECTED": 16,
     "ADD": 8,
     "SUB": 8,
     "MUL": 4,

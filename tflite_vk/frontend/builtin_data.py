@@ -24,6 +24,7 @@ _ACTIVATION: Fields = [("fused_activation_function", c_int)]
 _STRIDES: Fields = [("padding", c_int), ("stride_w", c_int), ("stride_h", c_int)]
 _DILATIONS: Fields = [("dilation_w_factor", c_int), ("dilation_h_factor", c_int)]
 _CLIPS: Fields = [*_ACTIVATION, ("cell_clip", c_float), ("proj_clip", c_float)]
+_BIAS_TYPE: Fields = [("quantized_bias_type", c_int)]
 _ASYMMETRIC: Fields = [("asymmetric_quantize_inputs", c_bool)]
 _BEGIN_TO_SHRINK: Fields = [
     (f"{name}_mask", c_int) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
@@ -40,11 +41,11 @@ _RESIZE: Fields = [("align_corners", c_bool), ("half_pixel_centers", c_bool)]
 _REDUCER: Fields = [("keep_dims", c_bool)]
 
 FIELDS: dict[str, Fields] = {
-    "CONV_2D": [*_STRIDES, *_ACTIVATION, *_DILATIONS],
+    "CONV_2D": [*_STRIDES, *_ACTIVATION, *_DILATIONS, *_BIAS_TYPE],
     "DEPTHWISE_CONV_2D": [*_STRIDES, ("depth_multiplier", c_int), *_ACTIVATION, *_DILATIONS],
     "CONV_3D": _CONV_3D,
     "CONV_3D_TRANSPOSE": _CONV_3D,
-    "TRANSPOSE_CONV": [*_STRIDES, *_ACTIVATION],
+    "TRANSPOSE_CONV": [*_STRIDES, *_ACTIVATION, *_BIAS_TYPE],
     "AVERAGE_POOL_2D": _POOL,
     "MAX_POOL_2D": _POOL,
     "L2_POOL_2D": _POOL,
@@ -53,6 +54,7 @@ FIELDS: dict[str, Fields] = {
         ("weights_format", c_int),
         ("keep_num_dims", c_bool),
         *_ASYMMETRIC,
+        *_BIAS_TYPE,
     ],
     "ADD": [*_ACTIVATION, ("pot_scale_int16", c_bool)],
     "SUB": [*_ACTIVATION, ("pot_scale_int16", c_bool)],

@@ -152,7 +152,9 @@ ENUMS: dict[str, tuple[str, ...]] = {
 }
 """Attribute fields that are strings for us and numbers in the file, in the file's numbering."""
 
-DTYPES = frozenset({"in_data_type", "out_data_type", "output_type", "out_type"})
+DTYPES = frozenset(
+    {"in_data_type", "out_data_type", "output_type", "out_type", "quantized_bias_type"}
+)
 """Attribute fields that hold an element type."""
 
 STRINGS = frozenset({"name", "container", "shared_name"})

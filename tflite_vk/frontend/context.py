@@ -192,9 +192,21 @@ def _read_node(address: int, index: int) -> tuple[Node, str | None]:
             attributes=attributes,
             version=registration.version,
             is_custom=is_custom,
+            intermediates=_read_intermediates(address, node),
         ),
         reason,
     )
+
+
+def _read_intermediates(address: int, node: abi.Node) -> tuple[Quantization | None, ...]:
+    tensors = abi.Context.from_address(address).tensors
+    found: list[Quantization | None] = []
+    for index in abi.read_ints(node.intermediates):
+        try:
+            found.append(_read_quantization(tensors[index]))
+        except _UnreadableError:
+            found.append(None)
+    return tuple(found)
 
 
 def _op_name(registration: abi.Registration) -> str:

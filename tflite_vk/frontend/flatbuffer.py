@@ -7,7 +7,7 @@ limit. Weights stay where they are in the file, as read-only views, where their 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -187,14 +187,17 @@ class _SubgraphReader:
         count = len(tensor_views)
         inputs = self._indices(view, "Inputs", count)
         outputs = self._indices(view, "Outputs", count)
-        nodes = tuple(
-            self._node(op, index, count) for index, op in enumerate(view.tables("Operators"))
-        )
+        operators = list(view.tables("Operators"))
+        nodes = tuple(self._node(op, index, count) for index, op in enumerate(operators))
         written = {*inputs, *(t for node in nodes for t in node.outputs)}
         tensors = {
             index: self._tensor(tensor, index, is_written=index in written)
             for index, tensor in enumerate(tensor_views)
         }
+        nodes = tuple(
+            self._with_intermediates(node, op, tensors)
+            for node, op in zip(nodes, operators, strict=True)
+        )
         graph = Graph(view.text("Name") or "", tensors, nodes, inputs, outputs)
         check_order(graph, view)
         return graph
@@ -229,6 +232,12 @@ class _SubgraphReader:
             version=code.version,
             is_custom=code.is_custom,
         )
+
+    def _with_intermediates(self, node: Node, view: View, tensors: Mapping[int, Tensor]) -> Node:
+        indices = self._indices(view, "Intermediates", len(tensors))
+        if not indices:
+            return node
+        return replace(node, intermediates=tuple(tensors[i].quantization for i in indices))
 
     def _custom_options(self, view: View) -> bytes:
         if view.has("LargeCustomOptionsSize"):

@@ -65,6 +65,8 @@ class Conv2DAttributes(ActivationAttributes):
     stride_h: int = 1
     dilation_w_factor: int = 1
     dilation_h_factor: int = 1
+    quantized_bias_type: DType = DType.FLOAT32
+    """Of the sums over int16 values: INT32, or any other for INT64. DEPTHWISE_CONV_2D has none."""
 
 
 @_table
@@ -93,6 +95,7 @@ class TransposeConvAttributes(ActivationAttributes):
     padding: Padding = "SAME"
     stride_w: int = 1
     stride_h: int = 1
+    quantized_bias_type: DType = DType.FLOAT32
 
 
 @_table
@@ -111,6 +114,7 @@ class FullyConnectedAttributes(ActivationAttributes):
     weights_format: Literal["DEFAULT", "SHUFFLED4x16INT8"] = "DEFAULT"
     keep_num_dims: bool = False
     asymmetric_quantize_inputs: bool = False
+    quantized_bias_type: DType = DType.FLOAT32
 
 
 @_table

@@ -115,6 +115,7 @@ class Node:
         steps: elementwise operators fused onto output 0, first to last.
         sources: TFLite node indices this node stands for, where there are more than its own.
         is_inlined: it comes out of a composite's decomposition, and has the composite's index.
+        intermediates: scales of an LSTM's values in between, in TFLite's order.
     """
 
     index: int
@@ -127,6 +128,7 @@ class Node:
     steps: tuple[Step, ...] = ()
     sources: tuple[int, ...] = ()
     is_inlined: bool = False
+    intermediates: tuple[Quantization | None, ...] = ()
 
     @property
     def reads(self) -> tuple[int, ...]:

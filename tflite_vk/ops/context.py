@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_vk.device_info import DeviceInfo, DeviceLimits
+from tflite_vk.dtypes import DType
 from tflite_vk.epilogue import build_epilogue
 from tflite_vk.errors import ShaderError
 from tflite_vk.ir.graph import Graph, Node, Tensor
@@ -36,6 +37,14 @@ class _Draft:
     words: int
     kind: BufferKind
     data: Words | None = None
+
+
+def _initial_state(tensor: Tensor, words: int) -> Words:
+    """What TFLite resets a variable to: its zero point where it is int8, else zeros."""
+    zero = 0
+    if tensor.dtype is DType.INT8 and tensor.quantization is not None:
+        zero = tensor.quantization.zero_point[0] & 0xFF
+    return np.full(words, zero * 0x01010101, np.uint32)
 
 
 @dataclass
@@ -119,7 +128,7 @@ class LoweringContext:
         else:
             kind: BufferKind = "state" if tensor.is_variable else "temporary"
             words = words_for(tensor.shape, storage)
-            data = np.zeros(words, np.uint32) if tensor.is_variable else None
+            data = _initial_state(tensor, words) if tensor.is_variable else None
             buffer = self._new(tensor.name, words, kind, data)
         self._of_tensor[tensor_id, storage] = buffer
         self._stored.setdefault(tensor_id, storage)

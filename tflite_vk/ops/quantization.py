@@ -23,6 +23,8 @@ FLIP_U8 = 0x80808080
 """Flips the top bit of each byte of a word: uint8 to int8 and back, 128 less and more."""
 
 EIGHT_BIT = frozenset({DType.INT8, DType.UINT8})
+INTEGERS = EIGHT_BIT | {DType.INT16}
+"""Types that quantized tensors have while running."""
 
 CLAMPS: frozenset[Activation] = frozenset({"NONE", "RELU", "RELU6", "RELU_N1_TO_1"})
 """Fused activations that quantized kernels know; TFLite refuses the others or ignores them."""
@@ -63,6 +65,15 @@ def quantize_multiplier(real: float) -> Multiplier:
         value //= 2
         shift += 1
     return Multiplier(value, shift) if shift >= -31 else Multiplier(0, 0)
+
+
+def is_power_of_two(scale: float) -> bool:
+    """True where a scale is as near to a power of two as TFLite wants it.
+
+    Source: CheckedLog2 of tflite/kernels/internal/quantization_util.cc.
+    """
+    log2 = math.log2(scale)
+    return abs(log2 - round(log2)) < 1e-3
 
 
 def multiply_by_quantized(x: int, multiplier: Multiplier) -> int:

@@ -68,7 +68,7 @@ def _sizes(node: Node, graph: Graph, axis: int) -> tuple[int, ...] | None:
 class Split(Operator):
     """One tensor in pieces along an axis."""
 
-    versions = {"SPLIT": 4, "SPLIT_V": 2, "UNPACK": 4}
+    versions = {"SPLIT": 4, "SPLIT_V": 3, "UNPACK": 4}
     dtypes = MOVED
     notes = "the axis and the sizes must be constants"
 

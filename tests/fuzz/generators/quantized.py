@@ -68,13 +68,18 @@ def filters(g: Builder, x: Value, shape: tuple[int, ...], axis: int) -> tuple[Va
         values = g.rng.integers(0, 256, shape).astype(np.uint8)
         q = Quantization((float(scale),), (g.integer(90, 165),))
         return g.const(values, q), np.float32([step(x)]) * scale
-    values = g.rng.integers(-127, 128, shape).astype(np.int8)
+    # LiteRT's reference kernel for depthwise filters of int16 takes packed int4 for bytes.
+    is_int4 = g.chance(0.2) and (axis == 0 or x.array.dtype == np.int8)
+    most = 7 if is_int4 else 127
+    dtype = DType.INT4 if is_int4 else None
+    values = g.rng.integers(-most, most + 1, shape).astype(np.int8)
+    scale *= np.float32(127 / most)
     if g.chance(0.6):
         scales = (scale * g.rng.uniform(0.3, 2, shape[axis])).astype(np.float32)
         q = Quantization(tuple(map(float, scales)), (0,) * len(scales), axis)
-        return g.const(values, q), np.float32(step(x)) * scales
+        return g.const(values, q, dtype), np.float32(step(x)) * scales
     q = Quantization((float(scale),), (0,))
-    return g.const(values, q), np.float32([step(x)]) * scale
+    return g.const(values, q, dtype), np.float32([step(x)]) * scale
 
 
 def biases(g: Builder, sums: Array, channels: int) -> Value:
@@ -83,9 +88,10 @@ def biases(g: Builder, sums: Array, channels: int) -> Value:
     return g.const(g.rng.integers(-3000, 3000, channels).astype(np.int32), q)
 
 
-def typical_sum(g: Builder, x: Value, sums: Array, terms: int) -> float:
+def typical_sum(g: Builder, x: Value, w: Value, sums: Array, terms: int) -> float:
     """How large results are, so that some saturate and most do not."""
-    return float(sums.mean()) * 64 * 64 * float(np.sqrt(terms)) * 2.0 ** g.rng.uniform(-1, 2)
+    halves = np.iinfo(x.array.dtype).max / 2 * (3.5 if w.dtype is DType.INT4 else 64)
+    return float(sums.mean()) * halves * float(np.sqrt(terms)) * 2.0 ** g.rng.uniform(-1, 2)
 
 
 @generator(4, QUANTIZED)
@@ -100,7 +106,7 @@ def quantized_conv_2d(g: Builder) -> None:
     w, sums = filters(g, x, (out, k[0], k[1], channels), 0)
     terms = k[0] * k[1] * channels
     a = Conv2DAttributes(g.choice(ACTIVATIONS), pad, s[1], s[0], d[1], d[0])
-    y = result(g, x, typical_sum(g, x, sums, terms))
+    y = result(g, x, typical_sum(g, x, w, sums, terms))
     g.apply("CONV_2D", [x, w, biases(g, sums, out)], a, out=y, version=3)
 
 
@@ -116,7 +122,7 @@ def quantized_depthwise(g: Builder) -> None:
     a = DepthwiseConv2DAttributes(
         g.choice(ACTIVATIONS), pad, stride, stride, d[1], d[0], depth_multiplier=multiplier
     )
-    y = result(g, x, typical_sum(g, x, sums, k[0] * k[1]))
+    y = result(g, x, typical_sum(g, x, w, sums, k[0] * k[1]))
     g.apply("DEPTHWISE_CONV_2D", [x, w, biases(g, sums, out)], a, out=y, version=3)
 
 
@@ -131,7 +137,7 @@ def quantized_fully_connected(g: Builder) -> None:
     keep = g.chance(0.4)
     a = FullyConnectedAttributes(g.choice(ACTIVATIONS), keep_num_dims=keep)
     b = biases(g, sums, out) if g.chance(0.8) else None
-    y = result(g, x, typical_sum(g, x, sums, depth))
+    y = result(g, x, typical_sum(g, x, w, sums, depth))
     version = 12 if len(sums) > 1 else 5
     g.apply("FULLY_CONNECTED", [x, w, b], a, out=y, version=version)
 
@@ -152,7 +158,7 @@ def quantized_transpose_conv(g: Builder) -> None:
         raise RefusedError("too much")
     w, sums = filters(g, x, (out, *k, x.shape[3]), 0)
     a = TransposeConvAttributes("NONE", pad, s[1], s[0])
-    y = result(g, x, typical_sum(g, x, sums, k[0] * k[1] * x.shape[3]))
+    y = result(g, x, typical_sum(g, x, w, sums, k[0] * k[1] * x.shape[3]))
     inputs = [ints(*shape), w, x, *([biases(g, sums, out)] if g.chance(0.5) else [])]
     g.apply("TRANSPOSE_CONV", inputs, a, out=y, version=3)
 
@@ -171,7 +177,7 @@ def quantized_batch_matmul(g: Builder) -> None:
         q = g.scale(DType.INT8)
         other = g.input(values, q) if g.chance(0.3) else g.const(values, q)
     sums = np.float32([step(x) * step(other)])
-    y = result(g, x, typical_sum(g, x, sums, depth))
+    y = result(g, x, typical_sum(g, x, other, sums, depth))
     g.apply("BATCH_MATMUL", [x, other], BatchMatMulAttributes(adj_x, adj_y), out=y, version=2)
 
 

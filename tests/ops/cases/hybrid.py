@@ -10,6 +10,7 @@ import numpy as np
 
 from tests.support.case import Array, Case
 from tests.support.quantized import per_channel
+from tflite_vk.dtypes import DType
 from tflite_vk.ir.attributes import (
     Activation,
     BatchMatMulAttributes,
@@ -54,9 +55,10 @@ class Values:
         return {0: x.astype(np.float32).reshape(self.shape)}
 
 
-def _filter(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+def _filter(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType = DType.INT8) -> Array:
     """Weights as converters write them: LiteRT's x86 kernels take -128 for 128."""
-    return rng.integers(-127, 128, shape).astype(np.int8)
+    most = 7 if dtype is DType.INT4 else 127
+    return rng.integers(-most, most + 1, shape).astype(np.int8)
 
 
 @dataclass(frozen=True)
@@ -70,13 +72,15 @@ class Rows:
     activation: Activation = "NONE"
     bias: bool = True
     keep: bool = False
+    dtype: DType = DType.INT8
 
     def __call__(self, w: ModelWriter) -> None:
         rng = np.random.default_rng(5)
         inputs = self.x[-1]
-        weights = _filter(rng, (self.outputs, inputs))
+        weights = _filter(rng, (self.outputs, inputs), self.dtype)
         scales = rng.uniform(0.001, 0.02, self.outputs if self.per_channel else 1)
-        tensors = [w.input(self.x), w.const(weights, quantization=per_channel(scales, 0))]
+        matrix = w.const(weights, dtype=self.dtype, quantization=per_channel(scales, 0))
+        tensors = [w.input(self.x), matrix]
         if self.bias:
             tensors.append(w.const(rng.normal(size=self.outputs).astype(np.float32)))
         rows = int(np.prod(self.x[:-1]))
@@ -101,6 +105,7 @@ class Window:
     stride: int = 1
     dilation: int = 1
     activation: Activation = "NONE"
+    dtype: DType = DType.INT8
 
     def size(self, axis: int) -> int:
         extent = (self.weights[axis] - 1) * self.dilation + 1
@@ -115,13 +120,13 @@ class Window:
         rng = np.random.default_rng(6)
         axis = 3 if self.depthwise else 0
         outputs = self.weights[axis]
-        weights = _filter(rng, self.weights)
+        weights = _filter(rng, self.weights, self.dtype)
         quantization: Quantization = per_channel(
             rng.uniform(0.001, 0.02, outputs if self.per_channel else 1), axis
         )
         tensors = [
             w.input(self.x),
-            w.const(weights, quantization=quantization),
+            w.const(weights, dtype=self.dtype, quantization=quantization),
             w.const(rng.normal(size=outputs).astype(np.float32)),
         ]
         shape = (self.x[0], self.size(1), self.size(2), outputs)

@@ -66,7 +66,7 @@ class Two:
             else:
                 operands.append(quantized_input(w, shape, self.dtype, scale))
         shape = tuple(np.broadcast_shapes(self.a, self.b))
-        scale_y = self.scale_y or self._scale((_OUTPUT_SCALES.get(self.op, 0.09), 90))
+        scale_y = self._scale(self.scale_y or (_OUTPUT_SCALES.get(self.op, 0.09), 90))
         out = quantized(shape, self.dtype, scale_a if same else scale_y)
         if self.op in _COMPARISONS:
             out = TensorSpec(shape, DType.BOOL)
@@ -115,7 +115,7 @@ CASES += [
 CASES += [
     _case("F5_scales_far_apart", Two(op, (9, 37), (9, 37), dtype, scale_b=(4.7, 3)))
     for op in ("ADD", "SUB")
-    for dtype in (INT8, UINT8)
+    for dtype in (INT8, UINT8, INT16)
 ]
 # Powers of two make ties in every rounding.
 CASES += [
@@ -132,8 +132,8 @@ CASES += [
         ),
     )
     for op in ("ADD", "SUB", "MUL", "SQUARED_DIFFERENCE")
-    for dtype in (INT8, UINT8)
-    if (op, dtype) != ("SQUARED_DIFFERENCE", UINT8)
+    for dtype in (INT8, UINT8, INT16)
+    if op != "SQUARED_DIFFERENCE" or dtype is INT8
 ]
 CASES += [
     _case("quantized", Two(op, a, b, dtype, scale_a=(0.5, 128), scale_b=(0.25, 128)))
@@ -144,6 +144,16 @@ CASES += [
 CASES += [
     _case("quantized_same_scales", Two(op, (40, 41), (40, 41), scale_b=(0.05, 100)))
     for op in ("EQUAL", "LESS")
+]
+CASES += [
+    _case("quantized_same_scales", Two(op, a, b, INT16, scale_b=(0.05, 100)))
+    for op in _COMPARISONS
+    for a, b in (((47, 39), (47, 39)), ((2, 1, 5), (3, 1)))
+]
+CASES += [_case("quantized", Two(op, (40, 41), (40, 41), INT16)) for op in ("EQUAL", "NOT_EQUAL")]
+CASES += [
+    Case("quantized_LESS_INT16_declined", Two("LESS", (3, 4), (3, 4), INT16), declined="scale"),
+    Case("quantized_PRELU_INT16_declined", Two("PRELU", (1, 3, 4), (4,), INT16), declined="PRELU"),
 ]
 CASES += [
     Case(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.support.case import Case
+from tests.support.case import Array, Case
 from tests.support.quantized import per_tensor, quantized, quantized_input, whole_range
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.attributes import BatchMatMulAttributes
@@ -28,22 +28,42 @@ class Product:
     adj_x: bool = False
     adj_y: bool = False
     const: int | None = None
+    dtype: DType = DType.INT8
+
+    @property
+    def shapes(self) -> tuple[Shape, Shape]:
+        """Of the inputs as they are stored."""
+        return _stored(self.a, self.adj_x), _stored(self.b, self.adj_y)
+
+    def whole_range(self, rng: np.random.Generator) -> dict[int, Array]:
+        """Values of any size for the inputs that aren't constant."""
+        free = [s for i, s in enumerate(self.shapes) if i != self.const]
+        return {i: whole_range(rng, s, self.dtype) for i, s in enumerate(free)}
 
     def __call__(self, w: ModelWriter) -> None:
         rng = np.random.default_rng(3)
-        shapes = (_stored(self.a, self.adj_x), _stored(self.b, self.adj_y))
         scales = ((0.031, 100), (0.047, 140))
         inputs = [
-            w.const(whole_range(rng, s, DType.INT8), quantization=per_tensor(DType.INT8, q))
+            w.const(whole_range(rng, s, self.dtype), quantization=per_tensor(self.dtype, q))
             if self.const == i
-            else quantized_input(w, s, DType.INT8, q)
-            for i, (s, q) in enumerate(zip(shapes, scales, strict=True))
+            else quantized_input(w, s, self.dtype, q)
+            for i, (s, q) in enumerate(zip(self.shapes, scales, strict=True))
         ]
         batches = np.broadcast_shapes(self.a[:-2], self.b[:-2])
         size = 0.031 * 0.047 * 74 * float(np.sqrt(self.a[-1]))
-        out = quantized((*batches, self.a[-2], self.b[-1]), DType.INT8, (size, 110))
+        if self.dtype is DType.INT16:
+            size *= 256
+        out = quantized((*batches, self.a[-2], self.b[-1]), self.dtype, (size, 110))
         attributes = BatchMatMulAttributes(adj_x=self.adj_x, adj_y=self.adj_y)
-        w.output(w.op("BATCH_MATMUL", inputs, [out], attributes, version=2))
+        w.output(
+            w.op(
+                "BATCH_MATMUL",
+                inputs,
+                [out],
+                attributes,
+                version=4 if self.dtype is DType.INT16 else 2,
+            )
+        )
 
 
 _SHAPES: tuple[tuple[Shape, Shape], ...] = (

@@ -18,6 +18,8 @@ from tflite_vk.ops.quantized.weights import Ints, check_scales
 from tflite_vk.ops.reduction import SOFTWARE_SHARERS
 from tflite_vk.shape import LANES, Shape, ceil_div, num_vectors, round_up
 
+INT8_OR_INT4 = frozenset({DType.INT8, DType.INT4})
+
 _LOCAL_SIZE = 128
 _PART = 2048
 """Groups of a row that one workgroup quantizes, and that it finds the range of by itself."""
@@ -41,19 +43,23 @@ class Rows:
     count: int
 
 
-def check_hybrid(graph: Graph, node: Node, axis: int) -> str | None:
+def check_hybrid(
+    graph: Graph, node: Node, axis: int, filters: frozenset[DType] = frozenset({DType.INT8})
+) -> str | None:
     """Reason where filter and bias are none that TFLite quantizes float activations for.
 
     Args:
         graph: the graph.
         node: its data is multiplied with the constant input 1.
         axis: the filter's dimension of output channels.
+        filters: types of integers that TFLite has kernels for.
     """
     weights, bias = graph.input(node, 1), graph.optional_input(node, 2)
     if graph.input(node, 0).is_const:
         return "its input is a constant"
-    if weights.dtype is not DType.INT8:
-        return f"filter is {weights.dtype.name} (supported: FLOAT32, INT8)"
+    if weights.dtype not in filters:
+        names = ", ".join(sorted(t.name for t in {DType.FLOAT32, *filters}))
+        return f"filter is {weights.dtype.name} (supported: {names})"
     if not weights.is_const:
         return "filter of integers is known only while running (supported: a constant)"
     if bias is not None and bias.dtype is not DType.FLOAT32:

@@ -1,4 +1,4 @@
-"""CONV_2D of float activations and an int8 filter.
+"""CONV_2D of float activations and a filter of int8 or int4.
 
 Source: EvalHybrid and EvalHybridPerChannel of tflite/kernels/conv.cc, HybridConvPerChannel of
 tflite/kernels/internal/reference/conv.h.
@@ -12,7 +12,7 @@ from tflite_vk.ir.attributes import Conv2DAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.conv_2d import Conv2D
-from tflite_vk.ops.hybrid.activations import check_hybrid, quantize_rows, scale_sums
+from tflite_vk.ops.hybrid.activations import INT8_OR_INT4, check_hybrid, quantize_rows, scale_sums
 from tflite_vk.ops.quantized.conv_2d import integer_product
 from tflite_vk.ops.quantized.product import lower_sums
 from tflite_vk.ops.quantized.weights import filter_values
@@ -25,7 +25,9 @@ class HybridConv2D(Conv2D):
     """CONV_2D."""
 
     kind = "hybrid"
-    notes = "constant int8 filter; activations are quantized while running, as TFLite does"
+    notes = (
+        "constant filter of INT8 or INT4; activations are quantized while running, as TFLite does"
+    )
 
     def check(self, node: Node, graph: Graph) -> str | None:
         a = node.attributes
@@ -36,7 +38,7 @@ class HybridConv2D(Conv2D):
             dilation_h_factor=a.dilation_h_factor,
             dilation_w_factor=a.dilation_w_factor,
         )
-        return window or check_hybrid(graph, node, axis=0)
+        return window or check_hybrid(graph, node, 0, INT8_OR_INT4)
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         source, weights = ctx.graph.input(node, 0), ctx.graph.input(node, 1)

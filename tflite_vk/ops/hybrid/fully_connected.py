@@ -1,4 +1,4 @@
-"""FULLY_CONNECTED of float activations and an int8 filter.
+"""FULLY_CONNECTED of float activations and a filter of int8 or int4.
 
 Source: EvalHybrid of tflite/kernels/fully_connected.cc.
 """
@@ -12,7 +12,7 @@ from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.layout import words_for
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.fully_connected import FEW_ROWS, FullyConnected
-from tflite_vk.ops.hybrid.activations import check_hybrid, quantize_rows, scale_sums
+from tflite_vk.ops.hybrid.activations import INT8_OR_INT4, check_hybrid, quantize_rows, scale_sums
 from tflite_vk.ops.quantized.fully_connected import lower_rows, rows_product
 from tflite_vk.ops.quantized.product import lower_sums
 from tflite_vk.ops.quantized.weights import Ints, filter_values
@@ -25,14 +25,14 @@ class HybridFullyConnected(FullyConnected):
     """FULLY_CONNECTED."""
 
     kind = "hybrid"
-    notes = "constant int8 filter; rows are quantized while running, as TFLite does"
+    notes = "constant filter of INT8 or INT4; rows are quantized while running, as TFLite does"
 
     def check(self, node: Node, graph: Graph) -> str | None:
         a = node.attributes
         assert isinstance(a, FullyConnectedAttributes)
         if a.weights_format != "DEFAULT":
             return f"weights_format is {a.weights_format} (supported: DEFAULT)"
-        return check_hybrid(graph, node, axis=0)
+        return check_hybrid(graph, node, 0, INT8_OR_INT4)
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         a = node.attributes

@@ -1,6 +1,6 @@
-"""BATCH_MATMUL of int8.
+"""BATCH_MATMUL of int8 and int16.
 
-Source: BatchMatMul of int8 in tflite/kernels/internal/reference/batch_matmul.h; PrepareImpl of
+Source: BatchMatMul of integers in tflite/kernels/internal/reference/batch_matmul.h; PrepareImpl of
 tflite/kernels/batch_matmul.cc, which multiplies the two scales in float32.
 """
 
@@ -13,9 +13,20 @@ from tflite_vk.ir.attributes import BatchMatMulAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.batch_matmul import BatchMatMul, launch_products, products_of
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.quantization import affine, check_affine, quantize_multiplier
+from tflite_vk.ops.quantization import Multiplier, affine, check_affine, quantize_multiplier
+from tflite_vk.ops.quantized.wide import MOST_SHIFT, MOST_SUM, reduced
 from tflite_vk.ops.registry import register
 from tflite_vk.program import int_word
+
+
+def _attributes(node: Node) -> BatchMatMulAttributes:
+    assert isinstance(node.attributes, BatchMatMulAttributes)
+    return node.attributes
+
+
+def _factor(node: Node, graph: Graph) -> Multiplier:
+    a, b = (np.float32(affine(graph.input(node, i)).scale) for i in range(2))
+    return quantize_multiplier(float(a * b) / affine(graph.output(node)).scale)
 
 
 @register
@@ -23,7 +34,7 @@ class QuantizedBatchMatMul(BatchMatMul):
     """BATCH_MATMUL."""
 
     kind = "quantized"
-    dtypes = frozenset({DType.INT8})
+    dtypes = frozenset({DType.INT8, DType.INT16})
     ends_in_epilogue = False
     notes = "adj_x, adj_y; batches broadcast; either side may be constant; exact"
 
@@ -32,30 +43,34 @@ class QuantizedBatchMatMul(BatchMatMul):
         if tensors[0].is_const and tensors[1].is_const:
             return "both inputs are constants"
         for tensor, role in zip(tensors, ("input 0", "input 1", "output"), strict=True):
-            if tensor.dtype is not DType.INT8:
-                return f"{role} is {tensor.dtype.name} (supported: all INT8)"
+            if tensor.dtype not in self.dtypes or tensor.dtype is not tensors[0].dtype:
+                return f"{role} is {tensor.dtype.name} (supported: all INT8 or all INT16)"
             if (reason := check_affine(tensor, role)) is not None:
                 return reason
+            if tensor.dtype is DType.INT16 and affine(tensor).zero_point:
+                return f"{role} is INT16 with a zero point (supported: 0)"
+        if tensors[0].dtype is DType.INT16:
+            depth = tensors[0].shape[-2 if _attributes(node).adj_x else -1]
+            if depth >= MOST_SUM >> 30:
+                return f"rows of {depth} elements (supported for INT16: below {MOST_SUM >> 30})"
+            if _factor(node, graph).shift > MOST_SHIFT:
+                return "its output scale is too small for TFLite's own arithmetic"
         return None
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         a, b, y = ctx.graph.input(node, 0), ctx.graph.input(node, 1), ctx.graph.output(node)
-        attributes = node.attributes
-        assert isinstance(attributes, BatchMatMulAttributes)
-        launch = launch_products(products_of(a.shape, b.shape, y.shape, attributes), ctx)
-        scales = np.float32(affine(a).scale) * np.float32(affine(b).scale)
-        factor = quantize_multiplier(float(scales) / affine(y).scale)
+        launch = launch_products(products_of(a.shape, b.shape, y.shape, _attributes(node)), ctx)
+        factor = _factor(node, ctx.graph)
+        is_wide = y.dtype is DType.INT16
+        if is_wide:
+            factor = reduced(factor)
+        zeros = () if is_wide else tuple(int_word(affine(t).zero_point) for t in (a, b, y))
         ctx.dispatch(
             node,
-            "batch_matmul_i8",
+            "batch_matmul_i16" if is_wide else "batch_matmul_i8",
             [ctx.buffer(a.id), ctx.buffer(b.id), ctx.buffer(y.id)],
             groups=launch.groups,
             spec=(*launch.local, *launch.spec),
-            push=(
-                *launch.push,
-                *(int_word(affine(t).zero_point) for t in (a, b, y)),
-                factor.value,
-                int_word(factor.shift),
-            ),
+            push=(*launch.push, *zeros, factor.value, int_word(factor.shift)),
             flops=launch.flops,
         )

@@ -25,6 +25,7 @@ from tflite_vk.ops.quantization import (
     affine,
     check_activation,
     check_affine,
+    is_power_of_two,
     quantize_multiplier,
     same_quantization,
 )
@@ -48,6 +49,8 @@ _CODES = {
     "LESS_EQUAL": 12,
 }
 _ONE = Multiplier(0, 0)
+_SAME = Multiplier(1 << 30, 1)
+"""Keeps each int32 that has no more than 31 bits."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,8 @@ def factors(node: Node, graph: Graph) -> Factors:
     if node.op in {"MAXIMUM", "MINIMUM"}:
         return Factors()
     if graph.output(node).dtype is DType.BOOL:
+        if _compares_as_is(node, graph):
+            return Factors(0, _SAME, _SAME)
         return Factors(8, quantize_multiplier(a.scale), quantize_multiplier(b.scale))
     y = affine(graph.output(node))
     if node.op in {"ADD", "SUB"}:
@@ -109,6 +114,12 @@ def factors(node: Node, graph: Graph) -> Factors:
     if node.op == "SQUARED_DIFFERENCE":
         return _square_factors(a, b, y)
     return _product_factors(a, b, y)
+
+
+def _compares_as_is(node: Node, graph: Graph) -> bool:
+    """True for the comparisons that TFLite makes without a look at the scales."""
+    is_int16 = graph.input(node, 0).dtype is DType.INT16
+    return is_int16 and node.op not in {"EQUAL", "NOT_EQUAL"}
 
 
 def _check_operands(node: Node, graph: Graph) -> str | None:
@@ -212,19 +223,13 @@ def _check_type(node: Node, graph: Graph) -> str | None:
         return "SQUARED_DIFFERENCE of UINT8 has no kernel in TFLite (supported: INT8)"
     if dtype is DType.INT16:
         if node.op in {"PRELU", "SQUARED_DIFFERENCE"}:
-            return f"{node.op} of INT16 has no kernel in TFLite (supported: INT8)"
+            return f"{node.op} of INT16 has no kernel (supported: INT8)"
         if any(affine(t).zero_point for t in tensors):
             return "INT16 with a zero point (supported: 0)"
         is_older = isinstance(node.attributes, BinaryAttributes) and node.attributes.pot_scale_int16
-        if is_older and all(_is_power_of_two(affine(t).scale) for t in tensors):
+        if is_older and all(is_power_of_two(affine(t).scale) for t in tensors):
             return "INT16 with power-of-two scales by TFLite's older arithmetic"
     return None
-
-
-def _is_power_of_two(scale: float) -> bool:
-    """Source: CheckedLog2 of tflite/kernels/internal/quantization_util.cc."""
-    log2 = float(np.log2(np.float64(scale)))
-    return abs(log2 - round(log2)) < 2e-3
 
 
 def _check_factors(node: Node, graph: Graph) -> str | None:
@@ -241,17 +246,30 @@ class QuantizedComparison(Comparison):
     """Which elements are equal, less or greater."""
 
     kind = "quantized"
-    dtypes = frozenset({DType.INT8, DType.UINT8, DType.BOOL})
-    notes = "scales may differ; exact, which includes TFLite's rounding of small scales"
+    dtypes = frozenset({DType.INT8, DType.UINT8, DType.INT16, DType.BOOL})
+    notes = (
+        "scales may differ, those of INT16 only in EQUAL and NOT_EQUAL; exact, which includes TFLite's "
+        "rounding of small scales"
+    )
 
     def check(self, node: Node, graph: Graph) -> str | None:
         if (reason := _check_operands(node, graph)) is not None:
             return reason
         if graph.output(node).dtype is not DType.BOOL:
             return f"output 0 is {graph.output(node).dtype.name} (supported: BOOL)"
-        if any(affine(graph.input(node, i)).scale >= 1.0 for i in range(2)):
+        a, b = (graph.input(node, i) for i in range(2))
+        if a.dtype is DType.INT16 and (affine(a).zero_point or affine(b).zero_point):
+            return "INT16 with a zero point (supported: 0)"
+        if _compares_as_is(node, graph):
+            if same_quantization(a, b):
+                return None
+            return (
+                "inputs of INT16 differ in scale, which TFLite doesn't heed (supported: equal ones)"
+            )
+        if any(affine(t).scale >= 1.0 for t in (a, b)):
             return "a scale of 1 or more lies outside TFLite's own arithmetic"
         return None
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
-        lower_binary(ctx, node, "compare_i8")
+        is_wide = ctx.graph.input(node, 0).dtype is DType.INT16
+        lower_binary(ctx, node, "compare_i16" if is_wide else "compare_i8")

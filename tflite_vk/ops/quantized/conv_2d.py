@@ -1,4 +1,4 @@
-"""CONV_2D of int8 and uint8.
+"""CONV_2D of int8, uint8 and int16.
 
 Source: ConvPerChannel of tflite/kernels/internal/reference/integer_ops/conv.h, and Conv of uint8 in
 reference/conv.h.
@@ -12,7 +12,7 @@ from tflite_vk.ir.attributes import Conv2DAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.conv_2d import Conv2D, Product
-from tflite_vk.ops.quantization import EIGHT_BIT, check_activation
+from tflite_vk.ops.quantization import INTEGERS, check_activation
 from tflite_vk.ops.quantized.product import lower_product
 from tflite_vk.ops.quantized.weights import (
     Ints,
@@ -22,6 +22,7 @@ from tflite_vk.ops.quantized.weights import (
     filter_zero,
     output_scales,
 )
+from tflite_vk.ops.quantized.wide import check_wide, is_wide, lower_wide_product
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.window import Window, check_window
 from tflite_vk.shape import LANES, ceil_div
@@ -32,9 +33,12 @@ class QuantizedConv2D(Conv2D):
     """CONV_2D."""
 
     kind = "quantized"
-    dtypes = EIGHT_BIT
+    dtypes = INTEGERS
     ends_in_epilogue = False
-    notes = "constant filter, one scale or one for each output channel; exact"
+    notes = (
+        "constant filter of INT8 or INT4 (UINT8 for UINT8), one scale or one for each output channel; "
+        "bias of INT16 is INT64, or INT32 by quantized_bias_type; exact"
+    )
 
     def check(self, node: Node, graph: Graph) -> str | None:
         a = node.attributes
@@ -49,6 +53,7 @@ class QuantizedConv2D(Conv2D):
             window
             or check_activation(a.fused_activation_function)
             or check_operands(graph, node, axis=0)
+            or (check_wide(graph, node, 0) if is_wide(graph.input(node, 0)) else None)
         )
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
@@ -57,6 +62,10 @@ class QuantizedConv2D(Conv2D):
         source, weights = ctx.graph.input(node, 0), ctx.graph.input(node, 1)
         zero = filter_zero(weights)
         product, values = integer_product(ctx.graph, node, filter_values(weights), zero)
+        if is_wide(source):
+            x = ctx.buffer(source.id)
+            lower_wide_product(ctx, node, product, x, values, a.fused_activation_function)
+            return
         lower_product(
             ctx,
             node,

@@ -1,4 +1,4 @@
-"""DEPTHWISE_CONV_2D of int8 and uint8.
+"""DEPTHWISE_CONV_2D of int8, uint8 and int16.
 
 Source: DepthwiseConvPerChannel of tflite/kernels/internal/reference/integer_ops/depthwise_conv.h, and
 DepthwiseConv of uint8 in reference/depthwiseconv_uint8.h.
@@ -15,7 +15,7 @@ from tflite_vk.layout import pack
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.depthwise_conv_2d import DepthwiseConv2D
 from tflite_vk.ops.launch import shrink_local
-from tflite_vk.ops.quantization import EIGHT_BIT, affine, check_activation
+from tflite_vk.ops.quantization import INTEGERS, affine, check_activation
 from tflite_vk.ops.quantized.product import channels_buffer, output_push
 from tflite_vk.ops.quantized.weights import (
     Ints,
@@ -25,6 +25,7 @@ from tflite_vk.ops.quantized.weights import (
     filter_zero,
     output_scales,
 )
+from tflite_vk.ops.quantized.wide import check_wide, is_wide, wide_of
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.window import Window, check_window
 from tflite_vk.program import int_word
@@ -44,9 +45,12 @@ class QuantizedDepthwiseConv2D(DepthwiseConv2D):
     """DEPTHWISE_CONV_2D."""
 
     kind = "quantized"
-    dtypes = EIGHT_BIT
+    dtypes = INTEGERS
     ends_in_epilogue = False
-    notes = "constant filter, one scale or one for each output channel; exact"
+    notes = (
+        "constant filter of INT8, with INT8 also of INT4 (UINT8 for UINT8), one scale or one for each "
+        "output channel; bias of INT16 is INT64; exact"
+    )
 
     def check(self, node: Node, graph: Graph) -> str | None:
         a = node.attributes
@@ -61,12 +65,16 @@ class QuantizedDepthwiseConv2D(DepthwiseConv2D):
             window
             or check_activation(a.fused_activation_function)
             or check_operands(graph, node, axis=3)
+            or (check_wide(graph, node, 3) if is_wide(graph.input(node, 0)) else None)
         )
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         a = node.attributes
         assert isinstance(a, DepthwiseConv2DAttributes)
         source, weights = ctx.graph.input(node, 0), ctx.graph.input(node, 1)
+        if is_wide(source):
+            _lower_wide(ctx, node)
+            return
         channels = weights.shape[3]
         q = affine(source)
         lower_depthwise(
@@ -90,6 +98,19 @@ class QuantizedDepthwiseConv2D(DepthwiseConv2D):
                 *output_push(ctx, node, a.fused_activation_function),
             ),
         )
+
+
+def _lower_wide(ctx: LoweringContext, node: Node) -> None:
+    a = node.attributes
+    assert isinstance(a, DepthwiseConv2DAttributes)
+    source, weights = ctx.graph.input(node, 0), ctx.graph.input(node, 1)
+    values = filter_values(weights)
+    wide = wide_of(ctx, node, np.moveaxis(values, 3, 0), a.fused_activation_function)
+    packed = ctx.constant(pack(values.astype(np.int8), "i8"), weights.name)
+    buffers = [ctx.buffer(source.id), packed, wide.channels, ctx.buffer(node.outputs[0])]
+    _dispatch_general(
+        ctx, node, "depthwise_conv_2d_i16", buffers, values, spec=wide.spec, push=wide.push
+    )
 
 
 def lower_depthwise(
@@ -117,10 +138,6 @@ def lower_depthwise(
     _, h, w, c = ctx.graph.input(node, 0).shape
     kh, kw = values.shape[1:3]
     sizes = (oh, ow, h, w, kh)
-    pad = (
-        int_word(Window(kh, a.stride_h, a.dilation_h_factor).pad_before(h, oh)),
-        int_word(Window(kw, a.stride_w, a.dilation_w_factor).pad_before(w, ow)),
-    )
     source, channels, output = buffers
     weights = ctx.constant(pack(values.astype(np.int8), "i8"), ctx.graph.input(node, 1).name)
     bindings = [source, weights, channels, output]
@@ -143,21 +160,56 @@ def lower_depthwise(
             push=(
                 *(tiles, per_row, groups),
                 *(*sizes, a.stride_h, a.dilation_h_factor),
-                *(*pad, *push),
+                *(*_pads(ctx, node, kh, kw), *push),
             ),
             flops=flops,
         )
         return
+    shader = f"depthwise_conv_2d_general_i8{suffix}"
+    _dispatch_general(ctx, node, shader, bindings, values, spec=(), push=push)
+
+
+def _dispatch_general(
+    ctx: LoweringContext,
+    node: Node,
+    shader: str,
+    bindings: list[int],
+    values: Ints,
+    *,
+    spec: tuple[int, ...],
+    push: tuple[int, ...],
+) -> None:
+    """Add the dispatch of a kernel for any multiplier; the arguments are those of lower_depthwise."""
+    a = node.attributes
+    assert isinstance(a, DepthwiseConv2DAttributes)
+    n, oh, ow, oc = ctx.graph.output(node).shape
+    _, h, w, c = ctx.graph.input(node, 0).shape
+    kh, kw = values.shape[1:3]
     vectors = n * oh * ow * ceil_div(oc, LANES)
     ctx.dispatch_flat(
         node,
-        f"depthwise_conv_2d_general_i8{suffix}",
+        shader,
         bindings,
         invocations=vectors,
+        spec=spec,
         push=(
             *(vectors, ceil_div(oc, LANES), ceil_div(c, LANES), c, oc // c),
-            *(*sizes, kw, a.stride_h, a.stride_w, a.dilation_h_factor, a.dilation_w_factor),
-            *(*pad, *push),
+            *(oh, ow, h, w, kh, kw),
+            *(a.stride_h, a.stride_w, a.dilation_h_factor, a.dilation_w_factor),
+            *_pads(ctx, node, kh, kw),
+            *push,
         ),
-        flops=flops,
+        flops=2 * n * oh * ow * oc * kh * kw,
+    )
+
+
+def _pads(ctx: LoweringContext, node: Node, kh: int, kw: int) -> tuple[int, int]:
+    """Words of the padding above and left."""
+    a = node.attributes
+    assert isinstance(a, DepthwiseConv2DAttributes)
+    _, oh, ow, _ = ctx.graph.output(node).shape
+    _, h, w, _ = ctx.graph.input(node, 0).shape
+    return (
+        int_word(Window(kh, a.stride_h, a.dilation_h_factor).pad_before(h, oh)),
+        int_word(Window(kw, a.stride_w, a.dilation_w_factor).pad_before(w, ow)),
     )

@@ -1,4 +1,4 @@
-"""FULLY_CONNECTED of int8 and uint8.
+"""FULLY_CONNECTED of int8, uint8 and int16.
 
 Source: FullyConnected and FullyConnectedPerChannel of tflite/kernels/internal/reference/integer_ops/
 fully_connected.h, FullyConnected of uint8 in reference/fully_connected.h. Unlike the convolutions,
@@ -12,7 +12,7 @@ from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.conv_2d import Product
 from tflite_vk.ops.fully_connected import FEW_ROWS, FullyConnected
-from tflite_vk.ops.quantization import EIGHT_BIT, affine, check_activation
+from tflite_vk.ops.quantization import INTEGERS, affine, check_activation
 from tflite_vk.ops.quantized.product import channels_buffer, lower_product, output_push
 from tflite_vk.ops.quantized.weights import (
     Ints,
@@ -23,6 +23,7 @@ from tflite_vk.ops.quantized.weights import (
     folded_bias,
     pack_dot4,
 )
+from tflite_vk.ops.quantized.wide import check_wide, is_wide, lower_wide_product
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.repack import repack
 from tflite_vk.program import int_word
@@ -34,16 +35,23 @@ class QuantizedFullyConnected(FullyConnected):
     """FULLY_CONNECTED."""
 
     kind = "quantized"
-    dtypes = EIGHT_BIT
+    dtypes = INTEGERS
     ends_in_epilogue = False
-    notes = "constant filter, one scale or one for each output; scales in double as TFLite; exact"
+    notes = (
+        "constant filter of INT8 or INT4 (UINT8 for UINT8), one scale or one for each output; bias of INT16 "
+        "is INT64, or INT32 by quantized_bias_type; scales in double as TFLite; exact"
+    )
 
     def check(self, node: Node, graph: Graph) -> str | None:
         a = node.attributes
         assert isinstance(a, FullyConnectedAttributes)
         if a.weights_format != "DEFAULT":
             return f"weights_format is {a.weights_format} (supported: DEFAULT)"
-        return check_activation(a.fused_activation_function) or check_operands(graph, node, axis=0)
+        return (
+            check_activation(a.fused_activation_function)
+            or check_operands(graph, node, axis=0)
+            or (check_wide(graph, node, 0) if is_wide(graph.input(node, 0)) else None)
+        )
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         a = node.attributes
@@ -56,6 +64,10 @@ class QuantizedFullyConnected(FullyConnected):
         x = repack(ctx, node, source, (rows, inputs))
         q = affine(source)
         values = filter_values(weights).reshape(outputs, 1, inputs)
+        if is_wide(source):
+            product = rows_product(rows, inputs, outputs)
+            lower_wide_product(ctx, node, product, x, values, a.fused_activation_function)
+            return
         zero = filter_zero(weights, keeps_int8_zero=True)
         bias = bias_values(graph, node, outputs)
         scales = [q.scale * s / affine(output).scale for s in weights.quantization.scale]
@@ -124,7 +136,8 @@ def lower_rows(
     # A GPU has far more lanes than outputs: share each sum. A software driver gains nothing.
     local_y = 1 if ctx.device.is_software or input_groups < 32 else 8
     source, channels, output = buffers
-    weights = ctx.constant(pack_dot4(values), ctx.graph.input(node, 1).name)
+    name = ctx.graph.input(node, 1).name if node.has_input(1) else "weights"
+    weights = ctx.constant(pack_dot4(values), name)
     ctx.dispatch(
         node,
         shader,

@@ -1,16 +1,18 @@
-"""Functions of one 8-bit value: a table of 256 results each, one kernel for all."""
+"""Functions of one 8 or 16-bit value: a table of all results each, one kernel for all."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from tflite_vk.dtypes import DType
-from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.elementwise import require_inputs
 from tflite_vk.ops.operator import Operator
-from tflite_vk.ops.quantization import EIGHT_BIT, affine, check_affine
+from tflite_vk.ops.quantization import INTEGERS, affine, check_affine
 from tflite_vk.ops.quantized.tables import ONLY_INT8, Table, hard_swish_factors, table_of
+from tflite_vk.ops.quantized.tables16 import OPERATORS as OF_INT16
+from tflite_vk.ops.quantized.tables16 import table16_of
 from tflite_vk.ops.registry import register
 from tflite_vk.shape import Shape, num_vectors
 
@@ -29,15 +31,25 @@ def lower_lookup(
     )
 
 
+def _check_int16(node: Node, x: Tensor, y: Tensor) -> str | None:
+    if node.op not in OF_INT16:
+        return f"{node.op} of INT16 has no kernel in TFLite (supported: INT8)"
+    if affine(x).zero_point or affine(y).zero_point:
+        return "INT16 with a zero point (supported: 0)"
+    if node.op in {"LOGISTIC", "TANH"} and affine(y).scale != 1 / 32768:
+        return f"output has scale {affine(y).scale} (supported: 1/32768)"
+    return None
+
+
 @register
 class Lookup(Operator):
-    """Functions of one 8-bit value."""
+    """Functions of one 8 or 16-bit value."""
 
     versions = {
         "ABS": 5,
         "ELU": 1,
         "EXP": 2,
-        "GELU": 2,
+        "GELU": 3,
         "HARD_SWISH": 1,
         "LEAKY_RELU": 2,
         "LOG": 2,
@@ -48,12 +60,12 @@ class Lookup(Operator):
         "RELU_0_TO_1": 1,
         "RELU_N1_TO_1": 1,
         "RSQRT": 3,
-        "SQRT": 1,
+        "SQRT": 2,
         "TANH": 3,
     }
     kind = "quantized"
-    dtypes = EIGHT_BIT
-    notes = "a table of 256 results made on the host; exact"
+    dtypes = INTEGERS
+    notes = "a table of all results made on the host; exact"
 
     def check(self, node: Node, graph: Graph) -> str | None:
         if (reason := require_inputs(node, 1)) is not None:
@@ -65,6 +77,8 @@ class Lookup(Operator):
             return f"{x.dtype.name} to {y.dtype.name} (supported: the same type)"
         if (reason := check_affine(x, "input") or check_affine(y, "output")) is not None:
             return reason
+        if x.dtype is DType.INT16:
+            return _check_int16(node, x, y)
         if x.dtype is not DType.INT8 and node.op in ONLY_INT8:
             return f"{node.op} of {x.dtype.name} has no kernel in TFLite (supported: INT8)"
         if node.op == "LOGISTIC" and affine(y).scale != 1 / 256:
@@ -78,5 +92,11 @@ class Lookup(Operator):
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         x, y = ctx.graph.input(node, 0), ctx.graph.output(node)
+        if x.dtype is DType.INT16:
+            groups = num_vectors(y.shape)
+            table16 = ctx.constant(table16_of(node, x, y), f"{node.op}/table")
+            buffers = [ctx.buffer(x.id), table16, ctx.buffer(y.id)]
+            ctx.dispatch_flat(node, "lookup_i16", buffers, invocations=groups, push=(groups,))
+            return
         table = table_of(node, x, y)
         lower_lookup(ctx, node, ctx.buffer(x.id), ctx.buffer(y.id), y.shape, table)

@@ -127,17 +127,27 @@ def lower_sums(
     """
     output = ctx.graph.output(node)
     sums = ctx.temporary(words_for(output.shape, "i32"), f"{output.name}/sums")
-    _dispatch(
-        ctx,
-        node,
-        product,
-        "_raw",
-        (source, found, sums),
-        values,
-        spec=(0, 0, 0),
-        push=(0,) * 7,
-    )
+    lower_raw(ctx, node, product, (source, found, sums), values)
     return sums
+
+
+def lower_raw(
+    ctx: LoweringContext,
+    node: Node,
+    product: Product,
+    buffers: tuple[int, int, int],
+    values: Ints,
+) -> None:
+    """Add the dispatch of `lower_sums`.
+
+    Args:
+        ctx: the program being made.
+        node: the node.
+        product: sizes.
+        buffers: input, zero points of the input, sums.
+        values: filter [output, taps, input] as int8.
+    """
+    _dispatch(ctx, node, product, "_raw", buffers, values, spec=(0, 0, 0), push=(0,) * 7)
 
 
 def _dispatch(
@@ -155,7 +165,8 @@ def _dispatch(
     shader, tile = choose_build(product, ctx.device)
     taps = product.kernel[0] * product.kernel[1]
     source, channels, output = buffers
-    weights = ctx.constant(pack_dot4(values), ctx.graph.input(node, 1).name)
+    name = ctx.graph.input(node, 1).name if node.has_input(1) else "weights"
+    weights = ctx.constant(pack_dot4(values), name)
     ctx.dispatch(
         node,
         f"{shader}{suffix}",

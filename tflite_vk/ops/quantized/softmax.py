@@ -1,6 +1,6 @@
-"""SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION of int8 and uint8 in fixed point.
+"""SOFTMAX of int8, uint8 and int16, LOG_SOFTMAX and L2_NORMALIZATION of int8 and uint8, in fixed point.
 
-Source: Softmax of tflite/kernels/internal/reference/softmax.h; SoftmaxPrepare of
+Source: Softmax and SoftmaxInt16 of tflite/kernels/internal/reference/softmax.h; SoftmaxPrepare of
 tflite/kernels/activations.cc; PreprocessSoftmaxScaling and CalculateInputRadius of
 tflite/kernels/internal/quantization_util.cc.
 """
@@ -20,12 +20,14 @@ from tflite_vk.ops.fixed_point import exp_of_negative
 from tflite_vk.ops.launch import fold
 from tflite_vk.ops.quantization import (
     EIGHT_BIT,
+    INTEGERS,
     Multiplier,
     affine,
     check_affine,
     multiply_by_quantized,
     quantize_multiplier,
 )
+from tflite_vk.ops.quantized.tables16 import anchors, interpolate, multiply
 from tflite_vk.ops.reduction import power_of_two
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.softmax import Softmax
@@ -34,6 +36,9 @@ from tflite_vk.shape import LANES, ceil_div, inner, rows, vectors_per_row
 
 INTEGER_BITS = 5
 """Of the differences that go into exp."""
+
+_MOST_INT16 = 1 << 16
+"""Exponentials that 32 bits hold the sum of."""
 
 _LOCAL_SIZE = 64
 _GROUPS_ALONE = 8
@@ -60,15 +65,33 @@ def exp_table(beta: float, scale: float) -> npt.NDArray[np.int32]:
     return np.array(table, np.int32)
 
 
+def exp_table_int16(beta: float, scale: float) -> npt.NDArray[np.int32]:
+    """exp(-beta * scale * difference) in Q0.15 for each difference 0 to 65,535, two in a word.
+
+    Behind them the anchors of 1 / (1 + x) for 0 <= x <= 1.
+    """
+    whole = np.float64(65535)
+    exps = anchors(10.0 / whole, 32767, 2.0 / whole, math.exp)
+    inverses = anchors(1.0 / whole, -32768, 2.0 / whole, lambda x: 1.0 / (1.0 + x))
+    factor = quantize_multiplier(float(np.float32(scale) * np.float32(beta)) / (10.0 / 65535.0))
+    differences = multiply(-np.arange(1 << 16, dtype=np.int64), factor)
+    results = interpolate(np.clip(differences + 32767, -32768, 32767), exps)
+    halves = results.astype(np.int16).view(np.int32)
+    return np.concatenate([halves, inverses.astype(np.int32)])
+
+
 @register
 class QuantizedSoftmax(Softmax):
     """SOFTMAX."""
 
     versions = {"SOFTMAX": 3}
     kind = "quantized"
-    dtypes = EIGHT_BIT
+    dtypes = INTEGERS
     ends_in_epilogue = False
-    notes = "over the innermost dimension; int8 results have scale 1/256 and zero point -128; exact"
+    notes = (
+        "over the innermost dimension; int8 results have scale 1/256 and zero point -128, int16 ones "
+        "1/32768 and 0; exact"
+    )
 
     def check(self, node: Node, graph: Graph) -> str | None:
         a = node.attributes
@@ -81,6 +104,12 @@ class QuantizedSoftmax(Softmax):
         if x.dtype is not y.dtype:
             return f"{x.dtype.name} to {y.dtype.name} (supported: the same type)"
         q = affine(y)
+        if y.dtype is DType.INT16:
+            if affine(x).zero_point or q.zero_point or abs(q.scale * 32768 - 1) > 1e-3:
+                return f"output has scale {q.scale} (supported for INT16: 1/32768, zero points 0)"
+            if inner(x.shape) > _MOST_INT16:
+                return f"rows of {inner(x.shape)} elements (supported for INT16: {_MOST_INT16})"
+            return None
         is_standard = q.zero_point == -128 and abs(q.scale * 256 - 1) <= 1e-3
         if y.dtype is DType.INT8 and not is_standard:
             return f"output has scale {q.scale} and zero point {q.zero_point} (supported: 1/256 and -128)"
@@ -91,7 +120,12 @@ class QuantizedSoftmax(Softmax):
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         a = node.attributes
         assert isinstance(a, SoftmaxAttributes)
-        table = exp_table(a.beta, affine(ctx.graph.input(node, 0)).scale)
+        x = ctx.graph.input(node, 0)
+        if x.dtype is DType.INT16:
+            table = exp_table_int16(a.beta, affine(x).scale)
+            _dispatch(ctx, node, "softmax_i16", _buffers(ctx, node, table), ())
+            return
+        table = exp_table(a.beta, affine(x).scale)
         _dispatch(ctx, node, "softmax_i8", _buffers(ctx, node, table), ())
 
 

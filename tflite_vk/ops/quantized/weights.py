@@ -18,6 +18,7 @@ Ints = npt.NDArray[np.int64]
 _FILTERS = {
     DType.INT8: frozenset({DType.INT8, DType.INT4}),
     DType.UINT8: frozenset({DType.UINT8}),
+    DType.INT16: frozenset({DType.INT8, DType.INT4}),
 }
 """Filter types that TFLite has kernels for, by the type of the input."""
 
@@ -43,6 +44,8 @@ def check_operands(
     if output.dtype is not source.dtype:
         return f"{source.dtype.name} to {output.dtype.name} (supported: the same type)"
     supported = _FILTERS.get(source.dtype, frozenset())
+    if node.op == "DEPTHWISE_CONV_2D" and source.dtype is DType.INT16:
+        supported = frozenset({DType.INT8})  # TFLite's kernel takes packed INT4 for bytes
     if weights.dtype not in supported:
         names = ", ".join(sorted(t.name for t in supported))
         return f"filter of a {source.dtype.name} input is {weights.dtype.name} (supported: {names})"
@@ -51,6 +54,8 @@ def check_operands(
     if (reason := check_scales(weights, axis)) is not None:
         return reason
     bias = graph.optional_input(node, bias_at)
+    if source.dtype is DType.INT16:
+        return None  # wide.py goes on
     if bias is not None and (bias.dtype is not DType.INT32 or not bias.is_const):
         return f"bias of integers must be a constant INT32 tensor, it is {bias.dtype.name}"
     return None
@@ -66,6 +71,8 @@ def check_scales(weights: Tensor, axis: int) -> str | None:
             return "filter is UINT8 with a scale for each channel (supported: INT8)"
         if q.axis != axis or len(q.scale) != weights.shape[axis]:
             return f"filter has {len(q.scale)} scales along axis {q.axis} (supported: one for each output channel)"
+    if weights.dtype is DType.INT4 and any(q.zero_point):
+        return "filter is INT4 with a zero point (supported: 0)"
     if not all(0 <= s < float("inf") for s in q.scale):
         return "filter has a negative or infinite scale"
     return None
