@@ -54,8 +54,7 @@ def test_l5_options_of_the_readme_are_the_options() -> None:
     block = re.search(r"VulkanDelegate\(  .*?fusion=True\)", README, re.DOTALL)
     assert block is not None
     written = set(re.findall(r"(\w+)=", block[0]))
-    # TFLite's option for trying workgroup sizes is read, and chooses nothing yet.
-    assert written == set(tflite_vk.DelegateOptions.__dataclass_fields__) - {"tuning"}
+    assert written == set(tflite_vk.DelegateOptions.__dataclass_fields__)
 
 
 @pytest.mark.usefixtures("device")
