@@ -13,6 +13,7 @@ import pytest
 from tests.conformance.conftest import open_runtime
 from tests.conformance.programs import chain, compile_program, floats, random_program
 from tflite_vk.errors import DeviceError
+from tflite_vk.program import Program
 from tflite_vk.runtime.device import Device
 from tflite_vk.runtime.kompute import KomputeDevice
 from tflite_vk.runtime.vulkan.device import VulkanDevice
@@ -194,3 +195,44 @@ def test_a_failed_compile_leaves_nothing(vulkan: Device) -> None:
     executable.run()
     assert (floats(executable.output_words(1)) == 1.5).all()
     executable.close()
+
+
+def _kernel(number: int) -> Program:
+    """A program of one kernel, a different one for each number."""
+    made = chain(1, 64)
+    first = made.dispatches[0]
+    spec = (number, 1, 1, *first.kernel.spec[3:])
+    made.dispatches[0] = dataclasses.replace(
+        first, kernel=dataclasses.replace(first.kernel, spec=spec), groups=(64, 1, 1)
+    )
+    return made
+
+
+def test_garbage_collected_while_pipelines_are_made(
+    vulkan: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Collected by a thread that makes one: it neither waits nor takes away what is asked for."""
+    assert isinstance(vulkan, VulkanDevice)
+    monkeypatch.setattr("tflite_vk.runtime.vulkan.pipelines.MAX_IDLE", 2)
+    compile_program(vulkan, _kernel(1)).close()
+    loops = []
+    for number in (2, 3, 4):
+        loop: list[Any] = [compile_program(vulkan, _kernel(number))]
+        loop.append(loop)
+        loops.append(loop)
+    assert len(vulkan.pipelines._idle) <= 2
+    cook = vulkan.pipelines._cook
+
+    def collect_and_cook(recipe: Any) -> Any:
+        loops.clear()
+        gc.collect()
+        return cook(recipe)
+
+    monkeypatch.setattr(vulkan.pipelines, "_cook", collect_and_cook)
+    kernels = [_kernel(number).dispatches[0].kernel for number in (1, 5, 6, 7)]
+    found = vulkan.pipelines.acquire(kernels)
+    assert len({id(p) for p in found}) == 4
+    assert all(p.users == 1 for p in found)
+    for kernel in kernels:
+        vulkan.pipelines.release(kernel)
+    assert len(vulkan.pipelines._idle) <= 2

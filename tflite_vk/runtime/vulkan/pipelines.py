@@ -94,6 +94,7 @@ class Pipelines:
         self._handle = handle
         # Reentrant: garbage collection inside may release another executable's pipelines.
         self._lock = threading.RLock()
+        self._is_changing = False
         self._by_kernel: dict[Kernel, Pipeline] = {}
         self._idle: OrderedDict[Kernel, None] = OrderedDict()
         self._layouts: dict[tuple[int, int], PipelineLayout] = {}
@@ -152,20 +153,49 @@ class Pipelines:
     def acquire(self, kernels: Sequence[Kernel]) -> list[Pipeline]:
         """The pipeline of each kernel, for the caller to release as often as it is named here.
 
-        What has to be made is made by several threads: a driver compiles in its caller's.
+        What has to be made is made by several threads: a driver compiles in its caller's. Meanwhile
+        the lock is free, for garbage collection in any of them may release pipelines.
 
         Raises:
             DeviceError: the driver refuses one, or no memory is left; none is held then.
         """
-        with self._lock:
+        with self._changing():
+            present = [k for k in kernels if k in self._by_kernel]
+            for kernel in present:
+                self._hold(kernel)
             missing = [k for k in dict.fromkeys(kernels) if k not in self._by_kernel]
-            made = self._make_all(missing)
-            self._by_kernel.update(zip(missing, made, strict=True))
-            found = [self._by_kernel[k] for k in kernels]
-            for kernel, pipeline in zip(kernels, found, strict=True):
-                pipeline.users += 1
-                self._idle.pop(kernel, None)
-            return found
+            recipes = [self._recipe(kernel) for kernel in missing]
+        try:
+            made = self._make_all(recipes)
+        except DeviceError:
+            for kernel in present:
+                self.release(kernel)
+            raise
+        with self._changing():
+            for kernel, pipeline in zip(missing, made, strict=True):
+                if kernel in self._by_kernel:  # another thread was quicker
+                    self._destroy_pipeline(pipeline)
+                else:
+                    self._by_kernel[kernel] = pipeline
+                for _ in range(kernels.count(kernel)):
+                    self._hold(kernel)
+            self.num_made += len(made)
+            return [self._by_kernel[k] for k in kernels]
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """With the lock, and no pipeline destroyed by garbage collection in between."""
+        with self._lock:
+            self._is_changing = True
+            try:
+                yield
+            finally:
+                self._is_changing = False
+            self._shrink()
+
+    def _hold(self, kernel: Kernel) -> None:
+        self._by_kernel[kernel].users += 1
+        self._idle.pop(kernel, None)
 
     def release(self, kernel: Kernel) -> None:
         """Let go of a kernel's pipeline; the longest unused ones are destroyed."""
@@ -175,21 +205,23 @@ class Pipelines:
             if entry.users:
                 return
             self._idle[kernel] = None
-            while len(self._idle) > MAX_IDLE:
-                oldest, _ = self._idle.popitem(last=False)
-                self._destroy_pipeline(self._by_kernel.pop(oldest))
+            if not self._is_changing:
+                self._shrink()
 
-    def _make_all(self, kernels: Sequence[Kernel]) -> list[Pipeline]:
-        recipes = [self._recipe(kernel) for kernel in kernels]
+    def _shrink(self) -> None:
+        while len(self._idle) > MAX_IDLE:
+            oldest, _ = self._idle.popitem(last=False)
+            self._destroy_pipeline(self._by_kernel.pop(oldest))
+
+    def _make_all(self, recipes: Sequence[_Recipe]) -> list[Pipeline]:
         made: list[Pipeline] = []
         failures: list[DeviceError] = []
-        with _threads(len(kernels)) as run:
+        with _threads(len(recipes)) as run:
             for outcome in run(self._cook, recipes):
                 if isinstance(outcome, Pipeline):
                     made.append(outcome)
                 else:
                     failures.append(outcome)
-        self.num_made += len(made)
         if failures:
             for pipeline in made:
                 self._destroy_pipeline(pipeline)
