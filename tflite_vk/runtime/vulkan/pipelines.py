@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from tflite_vk.errors import DeviceError
 from tflite_vk.program import Kernel
 from tflite_vk.runtime.vulkan.handle import DeviceHandle
 from tflite_vk.shader_library import shader_info, spirv
 
 MAX_IDLE = 256
 """Pipelines kept though no executable uses them, for the next model that does."""
+
+MAX_THREADS = 8
+"""Threads that make pipelines; a driver's locks leave little for more to do."""
 
 _COMPUTE_STAGE = 0x20
 _STORAGE_BUFFER = 7
@@ -44,6 +52,34 @@ class Pipeline:
     pipeline: Any
     layout: PipelineLayout
     users: int = 0
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """What a pipeline is made from.
+
+    Attributes:
+        info: VkComputePipelineCreateInfo.
+        layout: its layout.
+        what: for messages.
+        parts: what `info` points to, to be kept alive.
+    """
+
+    info: Any
+    layout: PipelineLayout
+    what: str
+    parts: tuple[Any, ...]
+
+
+@contextlib.contextmanager
+def _threads(tasks: int) -> Iterator[Callable[..., Iterable[Any]]]:
+    """A `map` that runs on as many threads as there are processors for so many tasks."""
+    count = min(tasks, len(os.sched_getaffinity(0)), MAX_THREADS)
+    if count < 2:
+        yield map
+        return
+    with ThreadPoolExecutor(count, thread_name_prefix="tflite_vk-pipeline") as pool:
+        yield pool.map
 
 
 class Pipelines:
@@ -113,19 +149,22 @@ class Pipelines:
             api.check(get(handle.device, self.cache, size, data), "reading pipeline cache")
         return bytes(api.ffi.buffer(data, size[0]))
 
-    def acquire(self, kernel: Kernel) -> Pipeline:
-        """The pipeline of a kernel, for the caller to release once.
+    def acquire(self, kernels: Sequence[Kernel]) -> list[Pipeline]:
+        """The pipeline of each kernel, for the caller to release as often as it is named here.
+
+        What has to be made is made by several threads: a driver compiles in its caller's.
 
         Raises:
-            DeviceError: the driver refuses it, or no memory is left.
+            DeviceError: the driver refuses one, or no memory is left; none is held then.
         """
         with self._lock:
-            found = self._by_kernel.get(kernel)
-            if found is None:
-                found = self._make(kernel)
-                self._by_kernel[kernel] = found
-            found.users += 1
-            self._idle.pop(kernel, None)
+            missing = [k for k in dict.fromkeys(kernels) if k not in self._by_kernel]
+            made = self._make_all(missing)
+            self._by_kernel.update(zip(missing, made, strict=True))
+            found = [self._by_kernel[k] for k in kernels]
+            for kernel, pipeline in zip(kernels, found, strict=True):
+                pipeline.users += 1
+                self._idle.pop(kernel, None)
             return found
 
     def release(self, kernel: Kernel) -> None:
@@ -140,11 +179,39 @@ class Pipelines:
                 oldest, _ = self._idle.popitem(last=False)
                 self._destroy_pipeline(self._by_kernel.pop(oldest))
 
-    def _make(self, kernel: Kernel) -> Pipeline:
-        handle, api = self._handle, self._handle.api
+    def _make_all(self, kernels: Sequence[Kernel]) -> list[Pipeline]:
+        recipes = [self._recipe(kernel) for kernel in kernels]
+        made: list[Pipeline] = []
+        failures: list[DeviceError] = []
+        with _threads(len(kernels)) as run:
+            for outcome in run(self._cook, recipes):
+                if isinstance(outcome, Pipeline):
+                    made.append(outcome)
+                else:
+                    failures.append(outcome)
+        self.num_made += len(made)
+        if failures:
+            for pipeline in made:
+                self._destroy_pipeline(pipeline)
+            raise failures[0]
+        return made
+
+    def _cook(self, recipe: _Recipe) -> Pipeline | DeviceError:
+        """Have the driver compile; called by several threads, which share nothing but its cache."""
+        api = self._handle.api
+        out = api.ffi.new("VkPipeline*")
+        make, device = api.lib.vkCreateComputePipelines, self._handle.device
+        result = make(device, self.cache, 1, recipe.info, api.ffi.NULL, out)
+        try:
+            api.check(result, recipe.what)
+        except DeviceError as error:
+            return error
+        return Pipeline(out[0], recipe.layout)
+
+    def _recipe(self, kernel: Kernel) -> _Recipe:
+        api = self._handle.api
         info = shader_info(kernel.shader)
         layout = self._layout(info.bindings, info.push_words)
-        what = f"making a pipeline of shader {kernel.shader} {kernel.spec}"
         words = api.ffi.new("uint32_t[]", list(kernel.spec))
         entries = api.ffi.new("VkSpecializationMapEntry[]", len(kernel.spec))
         for i, entry in enumerate(entries):
@@ -170,11 +237,8 @@ class Pipelines:
             layout=layout.layout,
             basePipelineIndex=-1,
         )
-        out = api.ffi.new("VkPipeline*")
-        make = api.lib.vkCreateComputePipelines
-        api.check(make(handle.device, self.cache, 1, create, api.ffi.NULL, out), what)
-        self.num_made += 1
-        return Pipeline(out[0], layout)
+        what = f"making a pipeline of shader {kernel.shader} {kernel.spec}"
+        return _Recipe(create, layout, what, (words, entries, specialization, entry_point, stage))
 
     def _module(self, shader: str) -> Any:
         if shader not in self._modules:

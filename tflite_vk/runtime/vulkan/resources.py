@@ -161,10 +161,9 @@ class Resources:
         dispatches = self._program.dispatches
         if not dispatches:
             return []
-        pipelines = []
-        for dispatch in dispatches:
-            pipelines.append(self._pipelines.acquire(dispatch.kernel))
-            self._kernels.append(dispatch.kernel)
+        kernels = [dispatch.kernel for dispatch in dispatches]
+        pipelines = self._pipelines.acquire(kernels)
+        self._kernels = kernels
         # Dispatches that bind the same buffers share a set.
         bound = [tuple(b.buffer for b in d.bindings) for d in dispatches]
         layouts = {key: p.layout.set_layout for key, p in zip(bound, pipelines, strict=True)}
