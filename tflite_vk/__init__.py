@@ -16,6 +16,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from tflite_vk.version import VERSION
+
 if TYPE_CHECKING:
     from tflite_vk.compatibility import CompatibilityList
     from tflite_vk.delegate import VulkanDelegate, load_delegate
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from tflite_vk.runtime.open import devices
     from tflite_vk.support_report import SupportReport
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _HOME = {
     "CompatibilityList": "compatibility",

@@ -10,7 +10,6 @@ for and holds its hash; a file is good where its description is byte for byte th
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 import logging
 import os
@@ -24,6 +23,7 @@ from typing import Any
 
 from tflite_vk.device_info import DeviceInfo
 from tflite_vk.shader_library import library_hash
+from tflite_vk.version import VERSION
 
 logger = logging.getLogger("tflite_vk")
 
@@ -36,14 +36,6 @@ _ALIGNMENT = 64
 _DRIVER_HEADER = struct.Struct("<IIII16s")
 
 _warned: set[str] = set()
-
-
-def _package_version() -> str:
-    # Not tflite_vk.__version__: nothing down here may import the package's front doors.
-    try:
-        return importlib.metadata.version("tflite_vk")
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
 
 
 @dataclass(frozen=True)
@@ -76,7 +68,7 @@ class CacheKey:
             vendor_id=info.vendor_id,
             device_id=info.device_id,
             driver_version=info.driver_version,
-            package=_package_version(),
+            package=VERSION,
             shaders=library_hash(),
         )
 

@@ -15,7 +15,7 @@ from tflite_vk.errors import DeviceError, OptionError
 from tflite_vk.runtime.device import Device
 from tflite_vk.runtime.driver_cache import mesa_cache_in
 from tflite_vk.runtime.vulkan.features import without_enabling
-from tflite_vk.runtime.vulkan.probe import INSTALL_HINT, probe
+from tflite_vk.runtime.vulkan.probe import INSTALL_HINT, instance, load_vulkan, probe
 
 logger = logging.getLogger("tflite_vk")
 
@@ -105,6 +105,16 @@ def _has_kompute() -> bool:
     return True
 
 
+@contextlib.contextmanager
+def _drivers_loaded() -> Iterator[None]:
+    """Keep drivers loaded: finding a device and opening it would each load them and let them go."""
+    if _open_devices:
+        yield
+        return
+    with instance(load_vulkan()):
+        yield
+
+
 def open_device(
     wanted: int | str | None = None,
     dispatcher: str = "auto",
@@ -135,7 +145,7 @@ def open_device(
             'survive that; start it with multiprocessing\'s "spawn" method, or open devices in '
             "the forked processes only"
         )
-    with _lock, mesa_cache_in(cache_dir):
+    with _lock, mesa_cache_in(cache_dir), _drivers_loaded():
         # A driver takes its time to start, so it is asked once, and devices() asks it anew.
         _found[:] = _found or probe()
         device = _open_chosen(choose(_found, wanted), dispatcher)
