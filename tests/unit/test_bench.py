@@ -12,13 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import cli, measure, networks
+from bench import cli, measure, networks, starts
 from bench.engines import KINDS, SkippedError, engines, input_for
 from bench.networks import Network, ncnn_input_shape
 from bench.plot import svg
 from bench.process import Place, StartUp, WorkerProcess, because, environment
 from bench.protocol import peak_memory_mib
 from bench.results import Row, error_against, number, table
+from bench.starts import Start
 from tflite_vk.analysis.statistics import Statistics
 from tflite_vk.errors import Error
 from tflite_vk.ir.attributes import Conv2DAttributes, SoftmaxAttributes
@@ -90,11 +91,31 @@ def test_drivers_keep_their_caches_in_the_folder_or_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MESA_SHADER_CACHE_DISABLE", "true")
-    kept = environment(tmp_path, keeps_driver_cache=True)
+    kept = environment(tmp_path, "worker")
     assert kept["MESA_SHADER_CACHE_DIR"].startswith(str(tmp_path))
     assert "MESA_SHADER_CACHE_DISABLE" not in kept
-    off = environment(tmp_path, keeps_driver_cache=False)
+    off = environment(tmp_path, "off")
     assert (off["MESA_SHADER_CACHE_DISABLE"], off["__GL_SHADER_DISK_CACHE"]) == ("true", "0")
+
+
+def test_an_engine_may_host_its_drivers_cache_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MESA_SHADER_CACHE_DIR", "/elsewhere")
+    found = environment(tmp_path, "engine")
+    assert not {"MESA_SHADER_CACHE_DIR", "MESA_SHADER_CACHE_DISABLE"} & found.keys()
+    assert found["__GL_SHADER_DISK_CACHE"] == "0"
+    assert found["XDG_CACHE_HOME"].startswith(str(tmp_path.parent))
+
+
+def test_warm_starts_are_set_against_cold_ones_without_the_run() -> None:
+    cold = Start.median([Start(9.0, 100.0, 1000.0 + x, 50.0, 1.0) for x in (0.0, 50.0, 900.0)])
+    assert (cold.model_ms, cold.start_ms) == (1150.0, 1100.0)
+    warm = Start(9.0, 60.0, 100.0, 50.0, 1.0)
+    text = starts.table("net", "vulkan", {"cold": cold, "warm": warm, "no Mesa": cold})
+    numbers = "".join(f"{n:8}" for n in (9, 60, 100, 50, 110))
+    assert f"warm    {numbers}     10.0%" in text
+    assert "warm is 13.9% of cold" in text
 
 
 # Results

@@ -14,7 +14,7 @@ from bench.engines import KINDS, engines
 from bench.measure import Plan, measure
 from bench.networks import NCNN_GRAPHS, known, prepare, with_commas
 from bench.plot import svg
-from bench.process import Place
+from bench.process import DriverCaches, Place
 from bench.results import Row, machine, table
 from tflite_vk.errors import Error
 
@@ -96,7 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser().parse_args(arguments)
     try:
         chosen = engines(with_commas(args.engines) or KINDS, _threads(args.threads))
-        place = Place(pythons(args.python), args.precision, not args.no_driver_cache)
+        caches: DriverCaches = "off" if args.no_driver_cache else "worker"
+        place = Place(pythons(args.python), args.precision, caches)
     except ValueError as error:
         parser().error(str(error))
     plan = Plan(args.rounds, args.seconds, args.ncnn_graphs, starts_twice=not args.no_warm)

@@ -11,13 +11,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from bench.engines import Engine, Input, SkippedError
 from bench.networks import ROOT
 
+_OFF = {"MESA_SHADER_CACHE_DISABLE": "true", "__GL_SHADER_DISK_CACHE": "0"}
+
 STOP_S = 20.0
 """How long a process may take to end by itself."""
+
+
+DriverCaches = Literal["worker", "engine", "off"]
+"""Where drivers keep what they compiled: in the worker's own folder, wherever the engine has them
+keep it and nowhere else, or not at all."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +34,12 @@ class Place:
     Attributes:
         pythons: interpreter for a kind of engine; others use this one.
         precision: "fp32" or "fp16".
-        keeps_driver_cache: drivers may keep what they compiled, in the worker's own folder;
-            otherwise they are told to keep nothing.
+        driver_caches: whether drivers may keep what they compiled.
     """
 
     pythons: dict[str, str]
     precision: str
-    keeps_driver_cache: bool = True
+    driver_caches: DriverCaches = "worker"
 
 
 @dataclass(frozen=True)
@@ -67,24 +73,29 @@ class StartUp:
         return self.load_ms + self.first_ms
 
 
-def environment(cache_dir: Path, *, keeps_driver_cache: bool) -> dict[str, str]:
-    """Environment variables of a worker: drivers keep their caches in its folder, or none.
+def environment(cache_dir: Path, driver_caches: DriverCaches) -> dict[str, str]:
+    """Environment variables of a worker.
 
     Args:
         cache_dir: the worker's folder.
-        keeps_driver_cache: see Place.
+        driver_caches: what drivers may keep.
     """
     out = dict(os.environ)
     python_path = [str(ROOT / "tools"), str(ROOT), out.get("PYTHONPATH", "")]
     out["PYTHONPATH"] = os.pathsep.join(p for p in python_path if p)
-    if keeps_driver_cache:
+    # As an installed package has its bytecode, so shall a checkout, from its first process on.
+    out.pop("PYTHONDONTWRITEBYTECODE", None)
+    for name in ("MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR", *_OFF):
+        out.pop(name, None)
+    if driver_caches == "worker":
         out["MESA_SHADER_CACHE_DIR"] = str(cache_dir / "mesa")
         out["__GL_SHADER_DISK_CACHE_PATH"] = str(cache_dir)
-        for name in ("MESA_SHADER_CACHE_DISABLE", "__GL_SHADER_DISK_CACHE"):
-            out.pop(name, None)
+    elif driver_caches == "engine":
+        # Mesa would keep its cache in the home directory, or below XDG_CACHE_HOME.
+        out["XDG_CACHE_HOME"] = str(cache_dir.parent / "no-such-home")
+        out["__GL_SHADER_DISK_CACHE"] = _OFF["__GL_SHADER_DISK_CACHE"]
     else:
-        out["MESA_SHADER_CACHE_DISABLE"] = "true"
-        out["__GL_SHADER_DISK_CACHE"] = "0"
+        out.update(_OFF)
     return out
 
 
@@ -124,7 +135,7 @@ class WorkerProcess:
                 stdout=subprocess.PIPE,
                 stderr=self._log,
                 text=True,
-                env=environment(cache_dir, keeps_driver_cache=place.keeps_driver_cache),
+                env=environment(cache_dir, place.driver_caches),
             )
         except OSError as error:
             raise SkippedError(f"{python} can't be started ({error})") from None
