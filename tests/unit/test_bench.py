@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import cli, measure, networks, starts
+from bench import cli, invoke, measure, networks, starts
 from bench.engines import KINDS, SkippedError, engines, input_for
 from bench.networks import Network, ncnn_input_shape
 from bench.plot import svg
@@ -290,3 +290,21 @@ def test_both_ways_to_call_it() -> None:
             [sys.executable, *call, "--help"], cwd=root, capture_output=True, text=True, check=True
         )
         assert "--ncnn-graphs" in ran.stdout
+
+
+def test_what_an_invoke_costs_is_measured_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    found = {name: lambda name=name: calls.append(name) for name in ("a", "b")}
+    samples = invoke.measure(found, rounds=2, invokes=3)
+    assert calls == [*"aaabbb"] * 3
+    assert {name: len(us) for name, us in samples.items()} == {"a": 2, "b": 2}
+
+
+def test_one_operator_runs_in_every_engine_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    found, _ = invoke.engines(invoke.one_operator())
+    if not found:
+        pytest.skip("nothing to run a model with")
+    assert invoke.main(["--rounds", "1", "--invokes", "2", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed.keys() == found.keys()
+    assert all(times["min"] > 0 for times in printed.values())
