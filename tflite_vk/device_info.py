@@ -42,6 +42,7 @@ class DeviceInfo:
         api_version: "major.minor.patch".
         uuid: pipeline cache UUID, hexadecimal; changes with driver or device.
         limits: see DeviceLimits.
+        timestamp_ns: nanoseconds of one tick of its timestamps.
         features: names of optional features the device has (Vulkan's spelling).
     """
 
@@ -55,6 +56,7 @@ class DeviceInfo:
     api_version: str = "1.1.0"
     uuid: str = ""
     limits: DeviceLimits = DeviceLimits()
+    timestamp_ns: float = 1.0
     features: frozenset[str] = frozenset()
 
     @property

@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import gc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.conformance.conftest import open_runtime
 from tests.conformance.programs import chain, compile_program, floats, random_program
 from tflite_vk.errors import DeviceError
 from tflite_vk.runtime.device import Device
+from tflite_vk.runtime.kompute import KomputeDevice
 from tflite_vk.runtime.vulkan.device import VulkanDevice
 from tflite_vk.runtime.vulkan.pipelines import MAX_IDLE
 
@@ -44,9 +47,8 @@ def test_executables_are_independent(computing: Device) -> None:
         made[n].close()
 
 
-def test_views_outlive_their_executable(vulkan: Device) -> None:
-    # Kompute unmaps its memory at once: owners must not keep views across close there.
-    executable = compile_program(vulkan, chain(1, 1 << 20))
+def test_views_outlive_their_executable(computing: Device) -> None:
+    executable = compile_program(computing, chain(1, 1 << 20))
     floats(executable.input_words(0))[:] = 1
     executable.run()
     given, got = executable.input_words(0), executable.output_words(1)[5:]
@@ -132,12 +134,15 @@ def test_unused_pipelines_are_bounded(vulkan: Device, monkeypatch: pytest.Monkey
     assert len(vulkan.pipelines._idle) <= 4
 
 
-def test_a_device_closes_its_executables() -> None:
-    device = _another_device()
+@pytest.mark.parametrize("dispatcher", ["vulkan", "kompute"])
+def test_a_device_closes_its_executables(dispatcher: str) -> None:
+    info = open_runtime(dispatcher).info
+    device: Any = (KomputeDevice if dispatcher == "kompute" else VulkanDevice)(info)
     executables = [compile_program(device, chain(2, 64)) for _ in range(3)]
     view = executables[0].input_words(0)
     device.close()
     device.close()
+    assert device.is_closed
     with pytest.raises(DeviceError, match="closed"):
         executables[1].run()
     with pytest.raises(DeviceError, match="closed; open it again"):
@@ -146,6 +151,7 @@ def test_a_device_closes_its_executables() -> None:
     assert (view == 1).all()
     for executable in executables:
         executable.close()
+    assert (view == 1).all()
 
 
 def test_an_executable_keeps_its_device() -> None:

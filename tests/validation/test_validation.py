@@ -8,6 +8,7 @@ by the letter of the specification, as the control below shows.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,11 @@ def test_one_submit_by_kompute_is_a_race_by_the_letter(tmp_path: Path) -> None:
     open_runtime("kompute")
     _, log = run_under_layer(tmp_path, ["tests.validation.run_kompute"], LENIENT)
     assert "SYNC-HAZARD-READ-AFTER-WRITE" in log
+
+
+def test_kompute_never_resets_its_timestamps(tmp_path: Path) -> None:
+    # Of Kompute 0.9, and the only fault of a profile by the letter; KomputeTimes is on guard.
+    open_runtime("kompute")
+    _, log = run_under_layer(tmp_path, ["tests.validation.run_kompute", "profiling"], STRICT)
+    messages = re.findall(r"^(\S+)\(ERROR", log, flags=re.MULTILINE)
+    assert set(messages) == {"UNASSIGNED-CoreValidation-DrawState-QueryNotReset"}

@@ -10,6 +10,7 @@ on each device once, and strict mode submits every hazard-free run alone.
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ from tflite_vk.program import (
     Words,
 )
 from tflite_vk.runtime.device import GUARD_WORD
+from tflite_vk.runtime.kompute_times import KomputeTimes
 from tflite_vk.runtime.schedule import hazard_free_runs
 from tflite_vk.shader_library import spirv
 
@@ -52,6 +54,10 @@ def load_kp() -> Any:
     return kp
 
 
+def _let_go(manager: object) -> None:
+    """Called with what a tensor has kept alive."""
+
+
 class Recording(NamedTuple):
     """A recorded submit, and for each of its operations whether it is a dispatch."""
 
@@ -73,7 +79,7 @@ class KomputeExecutable:
         is_strict: bool,
     ) -> None:
         self._kp = device.kp
-        self._manager = device.manager
+        self._manager: Any = device.manager
         self._program = program
         self._profiling = profiling
         self._guard_words = guard_words
@@ -86,6 +92,9 @@ class KomputeExecutable:
         self._algorithms: dict[Hashable, Any] = {}
         work = [self._algorithm(d) for d in program.dispatches]
         self._sequences = [self._record(ops) for ops in self._submits(work, plan, is_strict)]
+        self._times = KomputeTimes(
+            [recording.is_dispatch for recording in self._sequences], device.info.timestamp_ns
+        )
         self._is_closed = False
         self._upload_constants()
 
@@ -118,8 +127,10 @@ class KomputeExecutable:
         for buffer in self._program.buffers:
             if buffer.kind in ("input", "output", "state"):
                 tensor = self._tensors[plan.slot[buffer.id]]
-                # The array is a view of Kompute's mapped staging memory; it keeps the tensor alive.
+                # The array is a view of Kompute's mapped staging memory; it keeps the tensor alive,
+                # and that the manager, which frees whatever it has made when it goes.
                 self._views[buffer.id] = tensor.data()[: buffer.words]
+                weakref.finalize(tensor, _let_go, self._manager).atexit = False
 
     def _algorithm(self, dispatch: Dispatch) -> Any:
         slots = tuple(self._slot[b.buffer] for b in dispatch.bindings)
@@ -193,6 +204,7 @@ class KomputeExecutable:
             raise DeviceError(
                 f"the device failed while running {self._program.name!r}: {error}"
             ) from error
+        self._times.note_run()
 
     def reset_states(self) -> None:
         self._check_open()
@@ -204,12 +216,8 @@ class KomputeExecutable:
         self._check_open()
         if not self._profiling:
             raise DeviceError("compiled without profiling; pass profiling=True")
-        out: list[float] = []
-        for recording in self._sequences:
-            ticks = np.array(recording.sequence.get_timestamps(), np.uint64)
-            spans_us = np.diff(ticks).astype(np.float64) / 1000.0
-            out.extend(spans_us[np.array(recording.is_dispatch)].tolist())
-        return out
+        self._times.check_run()
+        return self._times.spans_us([r.sequence.get_timestamps() for r in self._sequences])
 
     def check_guards(self) -> list[str]:
         self._check_open()
@@ -232,9 +240,9 @@ class KomputeExecutable:
             recording.sequence.destroy()
         for algorithm in self._algorithms.values():
             algorithm.destroy()
-        for tensor in self._tensors:
-            tensor.destroy()
-        self._sequences, self._algorithms, self._tensors = [], {}, []
+        self._sequences, self._algorithms = [], {}
+        # Freed with the last reference: at once, or with the last array that looks into one.
+        self._tensors, self._manager = [], None
 
 
 class KomputeDevice:
@@ -255,8 +263,10 @@ class KomputeDevice:
         self.info = info
         self.kp = load_kp()
         self._is_strict = os.environ.get(STRICT_VARIABLE) == "1" if is_strict is None else is_strict
+        self._is_closed = False
+        self._executables: weakref.WeakSet[KomputeExecutable] = weakref.WeakSet()
         try:
-            self.manager = self.kp.Manager(info.index)
+            self.manager: Any = self.kp.Manager(info.index)
         except RuntimeError as error:
             raise DeviceError(
                 f"Kompute can't open device {info.index} {info.name!r}: {error}"
@@ -266,7 +276,9 @@ class KomputeDevice:
     def compile(
         self, program: Program, plan: MemoryPlan, *, profiling: bool = False, guard_words: int = 0
     ) -> KomputeExecutable:
-        return KomputeExecutable(
+        if self._is_closed:
+            raise DeviceError(f"device {self.info.name!r} is closed; open it again")
+        executable = KomputeExecutable(
             self,
             program,
             plan,
@@ -274,9 +286,20 @@ class KomputeDevice:
             guard_words=guard_words,
             is_strict=self._is_strict,
         )
+        self._executables.add(executable)
+        return executable
+
+    @property
+    def is_closed(self) -> bool:
+        """True after `close`."""
+        return self._is_closed
 
     def close(self) -> None:
-        self.manager.destroy()
+        """Close every executable, then the device; it stays open while an array looks into it."""
+        self._is_closed = True
+        for executable in list(self._executables):
+            executable.close()
+        self.manager = None
 
     def _self_test(self) -> None:
         """Read a tensor back, then run a chain of dependent dispatches.

@@ -134,6 +134,7 @@ def describe(vk: Any, device: Any, index: int) -> DeviceInfo:
         api_version=f"{v >> 22 & 0x7F}.{v >> 12 & 0x3FF}.{v & 0xFFF}",
         uuid=bytes(p.pipelineCacheUUID).hex(),
         limits=limits,
+        timestamp_ns=raw.timestampPeriod,
         features=available_features(vk, device, extensions)
         | frozenset(subgroup_features(subgroup)),
     )
