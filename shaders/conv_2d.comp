@@ -20,6 +20,8 @@ layout(constant_id = 13) const uint TAIL = 0u;
 // 1x1, stride 1, no padding: a pixel's input is where its output is.
 layout(constant_id = 14) const uint IS_POINTWISE = 0u;
 layout(constant_id = 15) const uint IS_GROUPED = 0u;
+// Steps along the input channels taken together, so that the loads of one needn't wait for another's.
+layout(constant_id = 16) const uint DEPTH = 1u;
 
 TENSOR_IN(0, ACT, x);
 TENSOR_IN(1, WEIGHT, weights);
@@ -110,36 +112,41 @@ void main() {
     uint first_channel = IS_GROUPED != 0u ? group / p.outputs_per_group * p.input_groups : 0u;
     uint positions[TILE_P];
     bool is_inside[TILE_P];
-
-    if (IS_POINTWISE != 0u) {
-        [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
-            positions[i] = min(first + i, p.num_pixels - 1u) * p.input_stride + first_channel;
-        }
-        for (uint c = part; c < p.input_groups; c += gl_WorkGroupSize.z) multiply(0u, c, positions, is_inside, group);
-    } else {
-        int tops[TILE_P];
-        int lefts[TILE_P];
-        uint images[TILE_P];
-        [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
-            uint pixel = min(first + i, p.num_pixels - 1u);
+    int tops[TILE_P];
+    int lefts[TILE_P];
+    uint images[TILE_P];
+    [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
+        uint pixel = min(first + i, p.num_pixels - 1u);
+        if (IS_POINTWISE != 0u) {
+            positions[i] = pixel * p.input_stride + first_channel;
+        } else {
             uint row = pixel / p.output_width;
             uint image = row / p.output_height;
             tops[i] = int((row - image * p.output_height) * p.stride_h) - p.pad_top;
             lefts[i] = int((pixel - row * p.output_width) * p.stride_w) - p.pad_left;
             images[i] = image * p.input_height;
         }
-        for (uint ky = 0u; ky < p.kernel_height; ++ky) {
-            for (uint kx = 0u; kx < p.kernel_width; ++kx) {
-                [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
-                    int row = tops[i] + int(ky * p.dilation_h);
-                    int column = lefts[i] + int(kx * p.dilation_w);
-                    is_inside[i] = row >= 0 && row < int(p.input_height) && column >= 0 && column < int(p.input_width);
-                    uint position = is_inside[i] ? (images[i] + uint(row)) * p.input_width + uint(column) : 0u;
-                    positions[i] = position * p.input_stride + first_channel;
-                }
-                uint tap = ky * p.kernel_width + kx;
-                for (uint c = part; c < p.input_groups; c += gl_WorkGroupSize.z) multiply(tap, c, positions, is_inside, group);
+    }
+    uint taps = IS_POINTWISE != 0u ? 1u : p.kernel_height * p.kernel_width;
+    const uint step = gl_WorkGroupSize.z;
+    for (uint tap = 0u; tap < taps; ++tap) {
+        if (IS_POINTWISE == 0u) {
+            uint ky = tap / p.kernel_width;
+            uint kx = tap - ky * p.kernel_width;
+            [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
+                int row = tops[i] + int(ky * p.dilation_h);
+                int column = lefts[i] + int(kx * p.dilation_w);
+                is_inside[i] = row >= 0 && row < int(p.input_height) && column >= 0 && column < int(p.input_width);
+                uint position = is_inside[i] ? (images[i] + uint(row)) * p.input_width + uint(column) : 0u;
+                positions[i] = position * p.input_stride + first_channel;
             }
+        }
+        uint c = part;
+        for (; c + (DEPTH - 1u) * step < p.input_groups; c += DEPTH * step) {
+            [[unroll]] for (uint d = 0u; d < DEPTH; ++d) multiply(tap, c + d * step, positions, is_inside, group);
+        }
+        if (DEPTH > 1u) {
+            for (; c < p.input_groups; c += step) multiply(tap, c, positions, is_inside, group);
         }
     }
 

@@ -11,8 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from tflite_vk.program import MemoryPlan, Program
 from tflite_vk.shape import round_up
+
+Array = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,41 @@ def lives(program: Program) -> list[Life]:
     ]
 
 
+def _words_alive(all_lives: list[Life]) -> Array:
+    """Sum of the temporaries alive at each dispatch."""
+    steps = max((x.last for x in all_lives), default=-1) + 2
+    change = np.zeros(steps, np.int64)
+    np.add.at(change, [x.first for x in all_lives], [x.words for x in all_lives])
+    np.add.at(change, [x.last + 1 for x in all_lives], [-x.words for x in all_lives])
+    return np.cumsum(change)
+
+
 def lower_bound_words(all_lives: list[Life]) -> int:
     """Largest sum of the temporaries alive at one dispatch."""
-    steps = {life.first for life in all_lives}
-    return max(
-        (sum(x.words for x in all_lives if x.first <= step <= x.last) for step in steps), default=0
-    )
+    return int(_words_alive(all_lives).max()) if all_lives else 0
+
+
+class _Placed:
+    """Lives that have a place, in arrays: what one overlaps is found among all of them at once."""
+
+    def __init__(self, count: int) -> None:
+        self._first, self._last = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self._places = np.zeros((count, 2), np.int64)
+        self._count = 0
+
+    def add(self, life: Life, *place: int) -> None:
+        """Note where a life was put."""
+        at = self._count
+        self._first[at], self._last[at] = life.first, life.last
+        self._places[at, : len(place)] = place
+        self._count += 1
+
+    def overlapping(self, life: Life) -> Array:
+        """Places of those alive together with a life."""
+        n = self._count
+        together = (self._first[:n] <= life.last) & (self._last[:n] >= life.first)
+        found: Array = self._places[:n][together]
+        return found
 
 
 def _by_size(all_lives: list[Life]) -> list[Life]:
@@ -58,31 +92,31 @@ def _by_size(all_lives: list[Life]) -> list[Life]:
 
 def _share_slots(all_lives: list[Life]) -> tuple[dict[int, int], list[int]]:
     """Assign each life to a shared allocation; returns slot by buffer, and slot sizes."""
-    slots: list[list[Life]] = []
+    placed = _Placed(len(all_lives))
     sizes: list[int] = []
     where: dict[int, int] = {}
     for life in _by_size(all_lives):
-        free = [
-            i for i, users in enumerate(slots) if not any(life.overlaps(user) for user in users)
-        ]
+        is_free = np.ones(len(sizes), np.bool_)
+        is_free[placed.overlapping(life)[:, 0]] = False
         # Largest first, so every free slot is large enough: take the tightest.
-        slot = min(free, key=lambda i: (sizes[i], i), default=len(slots))
-        if slot == len(slots):
-            slots.append([])
+        free = np.flatnonzero(is_free).tolist()
+        slot = min(free, key=lambda i: (sizes[i], i), default=len(sizes))
+        if slot == len(sizes):
             sizes.append(life.words)
-        slots[slot].append(life)
+        placed.add(life, slot)
         where[life.buffer] = slot
     return where, sizes
 
 
 def _by_breadth(all_lives: list[Life]) -> list[Life]:
     """Buffers of the dispatch with most memory alive first, its largest first."""
-
-    def alive(step: int) -> list[Life]:
-        return [x for x in all_lives if x.first <= step <= x.last]
-
-    steps = sorted({x.first for x in all_lives}, key=lambda s: (-sum(x.words for x in alive(s)), s))
-    return list(dict.fromkeys(x for step in steps for x in _by_size(alive(step))))
+    sums = _words_alive(all_lives).tolist()
+    waiting = _by_size(all_lives)
+    order: list[Life] = []
+    for step in sorted({x.first for x in all_lives}, key=lambda s: (-sums[s], s)):
+        order += [x for x in waiting if x.first <= step <= x.last]
+        waiting = [x for x in waiting if not x.first <= step <= x.last]
+    return order
 
 
 def _pack_arena(all_lives: list[Life], alignment_words: int) -> tuple[dict[int, int], int]:
@@ -99,21 +133,30 @@ def _pack_arena(all_lives: list[Life], alignment_words: int) -> tuple[dict[int, 
 
 def _pack_in_order(order: list[Life], alignment_words: int) -> tuple[dict[int, int], int]:
     """Place lives one after another, each in the tightest gap, or behind all it overlaps."""
-    placed: list[tuple[int, int, Life]] = []
+    placed = _Placed(len(order))
     offsets: dict[int, int] = {}
+    size = 0
     for life in order:
-        taken = sorted((start, end) for start, end, x in placed if life.overlaps(x))
-        best: tuple[int, int] | None = None
-        cursor = 0
-        for start, end in taken:
-            gap = start - cursor
-            if gap >= life.words and (best is None or gap < best[0]):
-                best = (gap, cursor)
-            cursor = max(cursor, round_up(end, alignment_words))
-        offset = cursor if best is None else best[1]
+        offset = _tightest_gap(placed.overlapping(life), life.words)
         offsets[life.buffer] = offset
-        placed.append((offset, offset + life.words, life))
-    return offsets, max((end for _, end, _ in placed), default=0)
+        placed.add(life, offset, round_up(offset + life.words, alignment_words))
+        size = max(size, offset + life.words)
+    return offsets, size
+
+
+def _tightest_gap(taken: Array, words: int) -> int:
+    """Start of the smallest gap that is large enough; else the end of everything.
+
+    Args:
+        taken: start and aligned end of each range.
+        words: how many are wanted.
+    """
+    taken = taken[np.lexsort((taken[:, 1], taken[:, 0]))]
+    # Where everything up to a range has ended: where the gap before the next one starts.
+    ends = np.maximum.accumulate(np.concatenate(([0], taken[:, 1])))
+    gaps = taken[:, 0] - ends[:-1]
+    fits = np.flatnonzero(gaps >= words)
+    return int(ends[fits[np.argmin(gaps[fits])]] if fits.size else ends[-1])
 
 
 def plan_memory(program: Program, alignment_words: int = 64) -> MemoryPlan:

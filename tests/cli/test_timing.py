@@ -13,6 +13,7 @@ from tflite_vk.analysis.ceilings import (
     Ceilings,
     arithmetic_program,
     copy_program,
+    launch_program,
     measure_ceilings,
 )
 from tflite_vk.analysis.profiling import DispatchTime, bytes_of, operators_of, profile
@@ -216,18 +217,23 @@ def test_profile_json_and_trace(cli: Run, model: Path, tmp_path: Path) -> None:
     result = cli("profile", model, "--runs", 2, "--trace", trace, "--json")
     assert result.status == 0
     data = result.json
-    assert data["ceilings"]["copy_gbps"] > 0 < data["ceilings"]["arithmetic_gflops"]
+    ceilings = Ceilings(**data["ceilings"])
+    assert min(ceilings.to_dict().values()) > 0
     conv, softmax = data["dispatches"]
     assert (conv["node"], softmax["node"]) == (0, 2)
     assert conv["flops"] >= 2 * 6 * 5 * 4 * 27
     assert conv["gflops"] == pytest.approx(conv["flops"] / conv["us"] / 1e3)
-    assert conv["of_copy"] == pytest.approx(conv["gbps"] / data["ceilings"]["copy_gbps"])
+    assert conv["of_copy"] == pytest.approx(conv["gbps"] / ceilings.copy_gbps)
+    bounds = [d["bound_by"] for d in (conv, softmax)]
+    assert set(bounds) <= {"memory", "arithmetic", "launch", "latency"}
     assert data["total"]["us"] == pytest.approx(conv["us"] + softmax["us"])
     assert {d["label"] for d in data["operators"]} == {"CONV_2D+RELU", "SOFTMAX"}
     events = json.loads(trace.read_text())["traceEvents"]
     assert [e["name"] for e in events] == ["CONV_2D+RELU #0", "SOFTMAX #2"]
     assert events[1]["ts"] == pytest.approx(events[0]["dur"])
     assert all(e["ph"] == "X" for e in events)
+    assert [e["args"]["bound by"] for e in events] == bounds
+    assert events[0]["args"]["of copy"] == pytest.approx(conv["of_copy"], abs=1e-4)
 
 
 @pytest.mark.usefixtures("device")
@@ -260,7 +266,11 @@ def test_operators_of_labels() -> None:
 
 def test_ceiling_programs_fit_their_shaders() -> None:
     limits = DeviceLimits(max_workgroup_count=(64, 65535, 65535))
-    for program in (copy_program(1 << 20, limits), arithmetic_program(1 << 13, 4, limits)):
+    for program in (
+        copy_program(1 << 20, limits),
+        arithmetic_program(1 << 13, 4, limits),
+        launch_program(limits),
+    ):
         verify_program(program)
         plan_memory(program)
     copy = copy_program(1 << 20, limits)
@@ -292,5 +302,28 @@ def test_ceilings_of_a_device(device: Device) -> None:
 def test_shares_of_ceilings() -> None:
     d = DispatchTime("x", "conv_2d", 0, 0, 1, us=10.0, flops=20_000_000, bytes=1_000_000)
     assert (d.gflops, d.gbps) == (2000.0, 100.0)
-    ceilings = Ceilings(copy_gbps=200.0, arithmetic_gflops=8000.0)
+    ceilings = Ceilings(copy_gbps=200.0, arithmetic_gflops=8000.0, launch_us=2.0)
     assert (d.of_copy(ceilings), d.of_arithmetic(ceilings)) == (0.5, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("us", "flops", "num_bytes", "bound"),
+    [
+        (10.0, 20_000_000, 1_000_000, "memory"),
+        (10.0, 60_000_000, 1_000_000, "arithmetic"),
+        (3.0, 1000, 100, "launch"),
+        # 10 us by bandwidth, 4 by arithmetic and 2 by its launch, and yet it took 100.
+        (100.0, 32_000_000, 2_000_000, "latency"),
+    ],
+)
+def test_what_bounds_a_dispatch(us: float, flops: int, num_bytes: int, bound: str) -> None:
+    ceilings = Ceilings(copy_gbps=200.0, arithmetic_gflops=8000.0, launch_us=2.0)
+    d = DispatchTime("x", "conv_2d", 0, 0, 1, us=us, flops=flops, bytes=num_bytes)
+    assert d.bound_by(ceilings) == bound
+    assert d.to_dict(ceilings)["bound_by"] == bound
+
+
+def test_a_sum_is_bound_by_launches_where_its_parts_are() -> None:
+    ceilings = Ceilings(copy_gbps=200.0, arithmetic_gflops=8000.0, launch_us=2.0)
+    many = DispatchTime("x", "pad", 0, -1, 10, us=25.0, flops=0, bytes=1000)
+    assert many.bound_by(ceilings) == "launch"

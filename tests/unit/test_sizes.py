@@ -86,6 +86,13 @@ def test_a_software_driver_never_splits_the_sum() -> None:
     assert any(size[4] > 1 for size in tile_sizes(3136, 16, GPU, False, 32))
 
 
+def test_only_a_gpu_takes_steps_of_the_sum_together() -> None:
+    assert all(size[5] == 1 for size in tile_sizes(3136, 16, SOFTWARE, False, 32))
+    deep = [size for size in tile_sizes(3136, 16, GPU, False, 32) if size[5] > 1]
+    assert deep
+    assert all(size[4] * size[5] <= 32 for size in deep)
+
+
 def test_near_sizes_differ_little() -> None:
     rule = tile_size(choose_tile(3136, 16, GPU, False, 32))
     few = near(rule, tile_sizes(3136, 16, GPU, False, 32))

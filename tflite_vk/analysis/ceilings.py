@@ -1,8 +1,8 @@
-"""What a device can do at most, measured: bytes copied and multiply-adds done in a second."""
+"""What a device can do at most, measured: bytes copied, multiply-adds done, dispatches launched."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import prod
 
 import numpy as np
@@ -26,6 +26,7 @@ _CHAINS = 8  # of shaders/measure_arithmetic.comp
 _FLOPS_PER_ROUND = _CHAINS * 4 * 2
 _ARITHMETIC_INVOCATIONS = 1 << 18
 _ARITHMETIC_ROUNDS = 1 << 11
+_LAUNCHES = 8
 _SOFTWARE_ARITHMETIC_ROUNDS = 1 << 5
 
 
@@ -36,10 +37,12 @@ class Ceilings:
     Attributes:
         copy_gbps: 1e9 bytes a second, read and written together.
         arithmetic_gflops: 1e9 operations a second in float32; a multiply-add is two.
+        launch_us: microseconds of a dispatch that does next to nothing, with its barrier.
     """
 
     copy_gbps: float
     arithmetic_gflops: float
+    launch_us: float
 
     def to_dict(self) -> dict[str, float]:
         """Plain data for JSON."""
@@ -61,6 +64,7 @@ def measure_ceilings(device: Device) -> Ceilings:
     return Ceilings(
         copy_gbps=copied / _best_us(copy, device) / 1e3,
         arithmetic_gflops=arithmetic.dispatches[0].flops / _best_us(arithmetic, device) / 1e3,
+        launch_us=_best_us(launch_program(info.limits), device),
     )
 
 
@@ -73,6 +77,12 @@ def copy_program(num_bytes: int, limits: DeviceLimits) -> Program:
     source = np.zeros(4 * vectors, np.uint32)
     dispatch = _dispatch("measure_copy", local, groups, (vectors, step))
     return _program("copy", source, 4 * vectors, dispatch)
+
+
+def launch_program(limits: DeviceLimits) -> Program:
+    """A program of dispatches that each copy one vector, with a barrier between any two."""
+    one = copy_program(_VECTOR_BYTES, limits)
+    return replace(one, name="launch", dispatches=one.dispatches * _LAUNCHES)
 
 
 def arithmetic_program(invocations: int, rounds: int, limits: DeviceLimits) -> Program:

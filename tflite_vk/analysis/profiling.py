@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,6 +27,11 @@ from tflite_vk.session import Session
 from tflite_vk.support_report import SupportReport
 
 _WORD_BYTES = 4
+
+_EXPLAINS = 0.25
+"""Share of a dispatch's time that a ceiling has to account for to be what bounds it."""
+
+Bound = Literal["memory", "arithmetic", "launch", "latency"]
 
 
 @dataclass(frozen=True)
@@ -71,12 +76,29 @@ class DispatchTime:
         """Share of the device's multiply-adds."""
         return self.gflops / ceilings.arithmetic_gflops
 
+    def bound_by(self, ceilings: Ceilings) -> Bound:
+        """What keeps it from being faster.
+
+        The longest of the three times that the ceilings allow for its bytes, its operations and its
+        launch; "latency" where none of them explains a quarter of the time it took, so that it
+        waited for single loads: with too few invocations to hide them, or on a software driver,
+        which loads lane by lane.
+        """
+        needs: dict[Bound, float] = {
+            "memory": self.bytes / ceilings.copy_gbps / 1e3,
+            "arithmetic": self.flops / ceilings.arithmetic_gflops / 1e3,
+            "launch": self.count * ceilings.launch_us,
+        }
+        longest = max(needs, key=needs.__getitem__)
+        return longest if needs[longest] >= _EXPLAINS * self.us else "latency"
+
     def to_dict(self, ceilings: Ceilings | None = None) -> dict[str, Any]:
         """Plain data for JSON."""
         out = {**asdict(self), "gflops": self.gflops, "gbps": self.gbps}
         if ceilings is not None:
             out["of_copy"] = self.of_copy(ceilings)
             out["of_arithmetic"] = self.of_arithmetic(ceilings)
+            out["bound_by"] = self.bound_by(ceilings)
         return out
 
 
@@ -147,11 +169,21 @@ class Profile:
                         "bytes": d.bytes,
                         "GFLOP/s": round(d.gflops, 3),
                         "GB/s": round(d.gbps, 3),
+                        **self._against_ceilings(d),
                     },
                 }
             )
             now += d.us
         return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+    def _against_ceilings(self, d: DispatchTime) -> dict[str, Any]:
+        if self.ceilings is None:
+            return {}
+        return {
+            "of copy": round(d.of_copy(self.ceilings), 4),
+            "of multiply-add": round(d.of_arithmetic(self.ceilings), 4),
+            "bound by": d.bound_by(self.ceilings),
+        }
 
     def write_trace(self, path: Path) -> None:
         """Write `to_trace` to a file."""

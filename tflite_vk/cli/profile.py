@@ -32,7 +32,9 @@ def add_parser(commands: Subparsers) -> None:
         "profile",
         help="device time of every dispatch",
         description="Times every dispatch with the device's timestamps, on random inputs. Bytes "
-        "are those of the buffers bound, each once; ceilings are measured on the same device.",
+        "are those of the buffers bound, each once; ceilings are measured on the same device. "
+        "Bound by: the ceiling that takes the largest part of a dispatch's time, or latency where "
+        "none takes a quarter of it.",
     )
     parser.add_argument("model", type=Path, metavar="MODEL")
     parser.add_argument("--runs", type=int, default=20, help="medians of these (default: 20)")
@@ -104,7 +106,8 @@ def print_profile(found: Profile, name: str, precision: str) -> None:
 
 def _ceilings(ceilings: Ceilings) -> str:
     return (
-        f"copy {ceilings.copy_gbps:.1f} GB/s, multiply-add {ceilings.arithmetic_gflops:.0f} GFLOP/s"
+        f"copy {ceilings.copy_gbps:.1f} GB/s, multiply-add {ceilings.arithmetic_gflops:.0f} GFLOP/s, "
+        f"a launch {ceilings.launch_us:.1f} us"
     )
 
 
@@ -113,8 +116,8 @@ def _print_times(times: Sequence[DispatchTime], found: Profile, *, first: str) -
     columns = [first, "kernel", "n", "us", "of time", "work", "bytes", "GFLOP/s", "GB/s"]
     align = "llrrrrrrr"
     if found.ceilings is not None:
-        columns += ["of multiply-add", "of copy"]
-        align += "rr"
+        columns += ["of multiply-add", "of copy", "bound by"]
+        align += "rrl"
     rows = []
     for t in times:
         row = [
@@ -131,5 +134,6 @@ def _print_times(times: Sequence[DispatchTime], found: Profile, *, first: str) -
         if found.ceilings is not None:
             row.append(f"{t.of_arithmetic(found.ceilings):.1%}" if t.flops else "-")
             row.append(f"{t.of_copy(found.ceilings):.1%}")
+            row.append(t.bound_by(found.ceilings))
         rows.append(row)
     print_table(columns, rows, align)

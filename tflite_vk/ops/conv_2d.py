@@ -85,6 +85,7 @@ def lower_product(
                 product.input_channels % LANES,
                 int(product.is_pointwise),
                 int(product.num_groups > 1),
+                tile.depth,
             ),
             push=(
                 product.num_pixels,

@@ -20,12 +20,14 @@ class Tile:
         channel_groups: groups of four output channels of one invocation.
         local: local size; x along output channels, y along pixels, z along the sum.
         groups: workgroup counts.
+        depth: steps of the sum whose loads are under way together.
     """
 
     pixels: int
     channel_groups: int
     local: Groups
     groups: Groups
+    depth: int = 1
 
 
 def _power_of_two(value: int, most: int) -> int:
@@ -46,6 +48,8 @@ def _power_of_two_below(value: int, most: int) -> int:
 
 _MOST_ACCUMULATORS = 56
 """Sums of one invocation, four lanes each: 14 pixels of four groups. More spill everywhere."""
+
+_DEPTHS = (1, 2, 4)
 
 _BUSY = 48 * 1024
 """Invocations that keep a large GPU busy; with fewer, a smaller tile hides more latency."""
@@ -93,12 +97,12 @@ def choose_tile(
     while z > 1 and x * y * z > min(most, room):
         y, z = (y // 2, z) if y > 1 else (y, z // 2)
     x, y = shrink_local(x, y, device.limits)
-    return make_tile((pixels, channel_groups, x, y, z), num_pixels, output_groups, device)
+    return make_tile((pixels, channel_groups, x, y, z, 1), num_pixels, output_groups, device)
 
 
 def make_tile(size: Size, num_pixels: int, output_groups: int, device: DeviceInfo) -> Tile:
-    """The tile of a size (pixels, channel groups, local x, y, z)."""
-    pixels, channel_groups, x, y, z = size
+    """The tile of a size (pixels, channel groups, local x, y, z, depth)."""
+    pixels, channel_groups, x, y, z, depth = size
     tiles = ceil_div(ceil_div(num_pixels, pixels), y)
     widest = device.limits.max_workgroup_count[1]
     folds = ceil_div(tiles, widest)
@@ -107,12 +111,13 @@ def make_tile(size: Size, num_pixels: int, output_groups: int, device: DeviceInf
         channel_groups=channel_groups,
         local=(x, y, z),
         groups=(ceil_div(output_groups, x * channel_groups), ceil_div(tiles, folds), folds),
+        depth=depth,
     )
 
 
 def tile_size(tile: Tile) -> Size:
     """What `make_tile` makes the tile of."""
-    return (tile.pixels, tile.channel_groups, *tile.local)
+    return (tile.pixels, tile.channel_groups, *tile.local, tile.depth)
 
 
 def tile_sizes(
@@ -136,7 +141,11 @@ def tile_sizes(
         if y < 1 or shared > limits.shared_memory_bytes or (is_wasteful and x * pixels > 1):
             continue
         if fits_workgroup(x, y, z, limits) and pixels * channel_groups <= _MOST_ACCUMULATORS:
-            out.append((pixels, channel_groups, x, y, z))
+            out += [
+                (pixels, channel_groups, x, y, z, depth)
+                for depth in ([1] if device.is_software else _DEPTHS)
+                if depth == 1 or (pixels * channel_groups <= 4 and depth * z <= input_groups)
+            ]
     return tuple(dict.fromkeys(out))
 
 
