@@ -72,6 +72,10 @@ ivec4 arithmetic(ivec4 x, ivec4 y) {
     case 25u: return x & y;
     case 26u: return x | y;
     case 27u: return ivec4(power(x.x, y.x), power(x.y, y.y), power(x.z, y.z), power(x.w, y.w));
+    case 28u: return x ^ y;
+    case 29u: return x >> clamp(y, ivec4(0), ivec4(31));
+    case 30u: return x << (y & 31);
+    case 31u: return ivec4(uvec4(x) >> min(uvec4(y), uvec4(31u)));
     case 32u: return -x;
     case 33u: return abs(x);
     case 34u: return sign(x);

@@ -10,7 +10,15 @@ class ModelError(Error, ValueError):
 
 
 class UnsupportedOpError(Error, RuntimeError):
-    """A node can't run on the device and no CPU fallback is there; the message names it and why."""
+    """A node can't run on the device and no CPU fallback is there; the message names it and why.
+
+    Attributes:
+        node: TFLite's index of the node, None where it is about several.
+    """
+
+    def __init__(self, message: str, node: int | None = None) -> None:
+        super().__init__(message)
+        self.node = node
 
 
 class DeviceError(Error, RuntimeError):

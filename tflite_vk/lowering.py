@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from tflite_vk.device_info import DeviceInfo
 from tflite_vk.errors import UnsupportedOpError
-from tflite_vk.ir.graph import Graph
+from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops import registry
 from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.precision import fp32_outputs, nodes_named
 from tflite_vk.ops.repack import is_better_flat, pack_output, unpack_input
 from tflite_vk.ops.sizes import Choice, Effort, Size
@@ -60,12 +61,13 @@ def lower(
         effort: how many other sizes to offer.
 
     Raises:
-        UnsupportedOpError: a node the registry declines; partitioning should have left it out.
+        UnsupportedOpError: a node the registry declines, which partitioning should have left out, or
+            one that needs a larger buffer between its dispatches than the device binds.
     """
     graph = fold_constants(graph)
     for node in graph.nodes:
         if (reason := registry.unsupported_reason(node, graph, device.limits)) is not None:
-            raise UnsupportedOpError(f"{node.op} #{node.index}: {reason}")
+            raise UnsupportedOpError(f"{node.op} #{node.index}: {reason}", node.index)
     wanted = nodes_named(graph, fp32_ops)
     graph = run_passes(graph, registry.ends_in_epilogue, fusion=fusion)
     ctx = LoweringContext(graph, device, tuned=tuned or {}, effort=effort)
@@ -95,7 +97,7 @@ def lower(
             ctx.half = ctx.half and ctx.stored_as(node.inputs[0]) == "f16"
             ctx.alias(node.outputs[0], node.inputs[0])
         else:
-            operator.lower(node, ctx)
+            _lower_node(node, operator, ctx)
     ctx.half = False
     for tensor_id in dict.fromkeys(graph.outputs):
         tensor = graph.tensors[tensor_id]
@@ -110,3 +112,10 @@ def lower(
     program = Program(graph.name, all_buffers, dispatches)
     verify_program(program)
     return Lowered(graph, program, buffers, frozenset(flat), tuple(ctx.choices))
+
+
+def _lower_node(node: Node, operator: Operator, ctx: LoweringContext) -> None:
+    try:
+        operator.lower(node, ctx)
+    except UnsupportedOpError as error:
+        raise UnsupportedOpError(f"{node.op} #{node.index}: {error}", node.index) from None

@@ -78,6 +78,16 @@ class SupportReport:
             device = device or report.device
         return cls(tuple(nodes), device)
 
+    def without(self, index: int, reason: str) -> SupportReport:
+        """The report of one subgraph with a node left to the CPU after all."""
+        nodes = [
+            NodeReport(n.index, n.op, delegated=False, reason=reason, supported=False)
+            if n.index == index
+            else n
+            for n in self.nodes
+        ]
+        return replace(self, nodes=tuple(nodes))
+
     @property
     def num_nodes(self) -> int:
         """Operators of all subgraphs."""

@@ -8,13 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.bug_reports.doors import random
-from tests.fuzz.devices import variants
+from tests.bug_reports.doors import DOORS, load, oracle, random, run, taken
+from tests.fuzz.devices import open_as, variants
 from tests.ops.test_ops import all_cases
 from tests.support.case import Array, Case
 from tflite_vk.device_info import DeviceInfo, DeviceLimits
+from tflite_vk.dtypes import DType
 from tflite_vk.frontend.flatbuffer import read_model
-from tflite_vk.ir.attributes import BinaryAttributes, SoftmaxAttributes
+from tflite_vk.ir.attributes import BinaryAttributes, ReducerAttributes, SoftmaxAttributes
+from tflite_vk.ir.graph import Quantization
 from tflite_vk.lowering import lower
 from tflite_vk.ops.registry import unsupported_reason
 from tflite_vk.passes.fold_constants import fold_constants
@@ -22,7 +24,7 @@ from tflite_vk.program import MAX_PUSH_WORDS, Dispatch
 from tflite_vk.runtime.device import Device
 from tflite_vk.session import Session
 from tflite_vk.shader_library import shader_info
-from tflite_vk.testing import ModelWriter
+from tflite_vk.testing import ModelWriter, TensorSpec
 
 LEAST = DeviceLimits()
 
@@ -163,3 +165,28 @@ def test_i5_a_gigantic_result_is_declined_by_name() -> None:
     reason = unsupported_reason(graph.nodes[0], graph, LEAST)
     assert reason is not None
     assert "output 0 takes 3185049600 bytes" in reason
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_i4_what_a_node_needs_between_its_dispatches_counts_too(
+    door: str, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums of an int8 SUM are four times as large as its result; beside it all runs on the device."""
+    small = replace(device.info.limits, max_storage_buffer_bytes=4096)
+    limited = open_as(device, replace(device.info, limits=small))
+    for module in ("delegate.delegate", "interpreter.interpreter"):
+        monkeypatch.setattr(f"tflite_vk.{module}.open_device", lambda *_, **__: limited)
+    scale = Quantization((0.5,), (3,))
+    w = ModelWriter()
+    x = w.input((2, 1500), dtype=DType.INT8, quantization=scale)
+    y = w.op("RELU", [x], [TensorSpec((2, 1500), DType.INT8, scale)])
+    axis = w.const(np.array([0], np.int32))
+    w.output(w.op("SUM", [y, axis], [TensorSpec((1500,), DType.INT8, scale)], ReducerAttributes()))
+    data = w.build()
+    interpreter, _ = load(data, door)
+    values = [np.random.default_rng(1).integers(-30, 31, (2, 1500)).astype(np.int8)]
+    assert np.array_equal(run(interpreter, values)[0], run(oracle(data), values)[0])
+    report = interpreter.report if door == "interpreter" else interpreter.keep_delegate.report
+    assert taken(report) == {"RELU": True, "SUM": False}
+    reason = next(n.reason for n in report.nodes if n.op == "SUM")
+    assert "takes 6000 bytes, the device binds at most 4096 (maxStorageBufferRange)" in reason

@@ -17,7 +17,7 @@ def variants(device: Device) -> dict[str, Device]:
     """
     found = {"itself": device}
     if device.info.is_software:
-        found["as a GPU"] = _open(device, replace(device.info, type="discrete"))
+        found["as a GPU"] = open_as(device, replace(device.info, type="discrete"))
     least = DeviceLimits()
     limits = replace(
         device.info.limits,
@@ -26,11 +26,12 @@ def variants(device: Device) -> dict[str, Device]:
         shared_memory_bytes=least.shared_memory_bytes,
         max_workgroup_count=(13, 65535, 65535),
     )
-    found["least limits"] = _open(device, replace(device.info, limits=limits))
+    found["least limits"] = open_as(device, replace(device.info, limits=limits))
     return found
 
 
-def _open(device: Device, info: DeviceInfo) -> Device:
+def open_as(device: Device, info: DeviceInfo) -> Device:
+    """A second device of the same dispatcher, of which lowering is told something else."""
     if device.dispatcher == "kompute":
         from tflite_vk.runtime.kompute import KomputeDevice
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import tflite_vk
 from tests.ops.cases import lstm, quantized_lstm, recurrent
 from tests.support.case import Case, random_array
 from tests.support.compare import assert_close, assert_equal
@@ -72,3 +74,37 @@ def test_state_is_kept_and_reset(case: Case, precision: str, device: Device) -> 
         assert got.tobytes() == first.tobytes(), "the run after a reset differs from the first"
     finally:
         session.close()
+
+
+def _sequences() -> list[Case]:
+    """Cases whose second dimension is time, which is not in the shape of any state."""
+    found = [(case, read_model(case.model()).subgraphs[0].nodes[0]) for case in _stateful()]
+    return [
+        case
+        for case, node in found
+        if node.op.startswith("UNIDIRECTIONAL") and not getattr(node.attributes, "time_major", True)
+    ]
+
+
+@pytest.mark.parametrize("case", _sequences(), ids=lambda case: case.name)
+def test_a_change_of_shape_sets_states_back(case: Case, device: Device) -> None:
+    """There and back again: a program kept for the old shape must not bring its old state along."""
+    del device
+    data = case.model()
+    graph = read_model(data).subgraphs[0]
+    (x,) = graph.inputs
+    batch, steps, size = graph.tensors[x].shape
+    oracle = reference_interpreter(data)
+    with tflite_vk.Interpreter(model_content=data) as ours:
+        for number in (steps, steps, steps + 2, steps, steps, steps + 2):
+            value = np.random.default_rng(number).uniform(-1, 1, (batch, number, size))
+            outputs = []
+            for interpreter in (ours, oracle):
+                if tuple(interpreter.get_input_details()[0]["shape"]) != value.shape:
+                    interpreter.resize_tensor_input(x, value.shape)
+                interpreter.allocate_tensors()
+                interpreter.set_tensor(x, value.astype(np.float32))
+                interpreter.invoke()
+                outputs.append(interpreter.get_tensor(graph.outputs[0]))
+            assert_close(*outputs, *_TOLERANCE["fp32"], f"{number} steps")
+        assert not ours.uses_litert

@@ -2,16 +2,24 @@ import numpy as np
 import pytest
 
 from tflite_vk.dtypes import DType
-from tflite_vk.frontend.dynamic import mark_dynamic
 from tflite_vk.frontend.flatbuffer import read_model
-from tflite_vk.ir.attributes import PackAttributes, ShapeAttributes, StridedSliceAttributes
-from tflite_vk.testing.model_writer import ModelWriter
+from tflite_vk.ir.attributes import (
+    ConcatenationAttributes,
+    PackAttributes,
+    ReducerAttributes,
+    ShapeAttributes,
+    StridedSliceAttributes,
+)
+from tflite_vk.ops import registry
+from tflite_vk.passes.fold_shapes import fold_shape_node
+from tflite_vk.passes.infer_shapes import infer_shapes
+from tflite_vk.testing.model_writer import ModelWriter, TensorSpec
 
 INT = DType.INT32
 
 
 def dynamic(w, *tensors):
-    graph = mark_dynamic(read_model(w.build()).subgraphs[0])
+    graph = read_model(w.build()).subgraphs[0]
     return [graph.tensors[t].is_dynamic for t in tensors]
 
 
@@ -71,4 +79,32 @@ def test_graph_without_any_is_left_alone():
     w = ModelWriter()
     w.output(w.op("NEG", [w.input((4,))], [(4,)]))
     graph = read_model(w.build()).subgraphs[0]
-    assert mark_dynamic(graph).tensors == graph.tensors
+    assert not any(t.is_dynamic for t in graph.tensors.values())
+
+
+def test_both_frontends_mark_what_depends_on_values():
+    """The reader of files does it as the reader of a TfLiteContext does (tests/delegate)."""
+    w = ModelWriter()
+    x, shape = w.input((2, 3)), w.input((2,), dtype=DType.INT32)
+    y = w.op("RESHAPE", [x, shape], [TensorSpec((3, 2), shape_signature=(-1, -1))])
+    w.output(w.op("NEG", [y], [TensorSpec((3, 2), shape_signature=(-1, -1))]))
+    graph = read_model(w.build()).subgraphs[0]
+    assert [graph.tensors[n.outputs[0]].is_dynamic for n in graph.nodes] == [True, True]
+    assert "known only while running" in str(registry.unsupported_reason(graph.nodes[1], graph))
+
+
+def test_what_folding_finds_out_is_known_after_all():
+    """A shape computed with an operator that the rule by names does not know."""
+    w = ModelWriter()
+    x = w.input((2, 3))
+    dims = w.op("SHAPE", [x], [((2,), DType.INT32)], ShapeAttributes())
+    axes = w.const(np.array([0], np.int32))
+    size = w.op("REDUCE_MIN", [dims, axes], [((1,), DType.INT32)], ReducerAttributes(True))
+    rest = w.const(np.array([3], np.int32))
+    shape = w.op("CONCATENATION", [size, rest], [((2,), DType.INT32)], ConcatenationAttributes())
+    w.output(w.op("RESHAPE", [x, shape], [(2, 3)]))
+    graph = read_model(w.build()).subgraphs[0]
+    assert graph.tensors[graph.outputs[0]].is_dynamic
+    inferred = infer_shapes(graph, registry.infer_shapes, None, fold_shape_node)
+    assert [n.op for n in inferred.nodes] == ["RESHAPE"]
+    assert not inferred.tensors[graph.outputs[0]].is_dynamic

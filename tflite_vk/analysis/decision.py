@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tflite_vk.device_info import DeviceInfo
-from tflite_vk.errors import Error
+from tflite_vk.errors import Error, UnsupportedOpError
 from tflite_vk.frontend.flatbuffer import Model
 from tflite_vk.interpreter.plan import SubgraphPlan, plan_subgraph
 from tflite_vk.ir.graph import Graph, Node
@@ -81,15 +81,11 @@ def decide(
     shapes = [input_shapes if index == 0 else None for index in range(len(graphs))]
     runnable = {0, *(s.subgraph for s in model.signatures)}
     plans = {i: _plan_alone(model, i, shapes[i], options, device) for i in sorted(runnable)}
-    if all(plan is not None and plan.is_taken for plan in plans.values()):
-        taken = {i: plan for i, plan in plans.items() if plan is not None}
-        lowered = [
-            Partition(i, _indices(p.graph), p.graph, _lower(p.graph, options, device))
-            for i, p in taken.items()
-            if p.graph.nodes
-        ]
+    taken = {i: plan for i, plan in plans.items() if plan is not None and plan.is_taken}
+    lowered = _lower_alone(taken, options, device) if len(taken) == len(plans) else None
+    if lowered is not None:
         reports = [taken[i].report if i in taken else SupportReport() for i in range(len(graphs))]
-        return Decision(SupportReport.join(reports), tuple(lowered), is_standalone=True)
+        return Decision(SupportReport.join(reports), lowered, is_standalone=True)
     decisions = [
         _decide_subgraph(graph, i, shapes[i], options, device) for i, graph in enumerate(graphs)
     ]
@@ -98,6 +94,20 @@ def decide(
         tuple(p for _, partitions in decisions for p in partitions),
         is_standalone=False,
     )
+
+
+def _lower_alone(
+    plans: Mapping[int, SubgraphPlan], options: DelegateOptions, device: DeviceInfo
+) -> tuple[Partition, ...] | None:
+    """Programs of whole subgraphs; None where a node turns out not to compile."""
+    try:
+        return tuple(
+            Partition(i, _indices(p.graph), p.graph, _lower(p.graph, options, device))
+            for i, p in plans.items()
+            if p.graph.nodes
+        )
+    except UnsupportedOpError:
+        return None
 
 
 def _plan_alone(

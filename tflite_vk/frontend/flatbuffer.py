@@ -19,6 +19,7 @@ from tflite_vk.frontend.builtin_options import builtin_name, read_builtin_option
 from tflite_vk.frontend.checked import CheckedFile, View
 from tflite_vk.frontend.constants import Constants, is_fixed_size, storage_bytes
 from tflite_vk.frontend.custom_options import read_custom_options
+from tflite_vk.frontend.dynamic import mark_dynamic
 from tflite_vk.frontend.order import check_order
 from tflite_vk.ir.attributes import (
     Attributes,
@@ -200,7 +201,7 @@ class _SubgraphReader:
         )
         graph = Graph(view.text("Name") or "", tensors, nodes, inputs, outputs)
         check_order(graph, view)
-        return graph
+        return mark_dynamic(graph)
 
     def _indices(
         self, view: View, field: str, count: int, *, is_optional: bool = False

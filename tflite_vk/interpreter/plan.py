@@ -35,6 +35,10 @@ class SubgraphPlan:
     report: SupportReport
     is_taken: bool
 
+    def without(self, node: int, reason: str) -> SubgraphPlan:
+        """The plan with a node left to the CPU that turned out not to compile."""
+        return replace(self, report=self.report.without(node, reason), is_taken=False)
+
 
 def plan_for_shapes(
     original: Graph,

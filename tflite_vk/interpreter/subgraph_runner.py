@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflite_vk.errors import UnsupportedOpError
 from tflite_vk.interpreter.details import numpy_type
 from tflite_vk.interpreter.plan import SubgraphPlan
 from tflite_vk.ir.graph import Graph, Tensor
@@ -105,12 +106,19 @@ class SubgraphRunner:
             plan = self.plan()
             if not plan.is_taken:
                 raise NotTakenError(plan)
-            self._sessions[key] = self._compile(plan.graph), plan.graph
+            try:
+                self._sessions[key] = self._compile(plan.graph), plan.graph
+            except UnsupportedOpError as error:
+                if error.node is None:
+                    raise
+                raise NotTakenError(plan.without(error.node, str(error))) from None
             if len(self._sessions) > MAX_SESSIONS:
                 _, (oldest, _) = self._sessions.popitem(last=False)
                 oldest.close()
         self._sessions.move_to_end(key)
         self._session, self.current = self._sessions[key]
+        # TFLite sets variables back whenever it allocates, and so after each change of a shape.
+        self._session.reset_states()
         self._make_arrays()
         self.is_allocated = True
 

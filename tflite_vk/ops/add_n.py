@@ -8,7 +8,6 @@ from tflite_vk.dtypes import DType
 from tflite_vk.errors import ShaderError
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.shape import Shape
@@ -34,9 +33,7 @@ class AddN(Operator):
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        count = max(2, len(node.inputs))
-        expect_inputs(node, count)
-        shapes = [graph.input(node, i).shape for i in range(count)]
+        shapes = [graph.input(node, i).shape for i in range(len(node.inputs))]
         for i, shape in enumerate(shapes):
             if shape != shapes[0]:
                 raise ValueError(f"input {i} is {list(shape)}, input 0 {list(shapes[0])}")

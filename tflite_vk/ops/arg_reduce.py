@@ -10,7 +10,6 @@ from tflite_vk.layout import words_for
 from tflite_vk.ops.axes import read_axes
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.launch import fold
-from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.reduction import split
 from tflite_vk.ops.registry import register
@@ -51,7 +50,6 @@ class ArgReduce(Operator):
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
-        expect_inputs(node, 2)
         shape = graph.input(node, 0).shape
         if not shape:
             raise ValueError("input is a scalar (supported: rank 1 and more)")

@@ -11,7 +11,6 @@ from tflite_vk.ir.attributes import BatchMatMulAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.launch import Groups, fold
-from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.reduction import power_of_two
 from tflite_vk.ops.registry import register
@@ -178,7 +177,6 @@ class BatchMatMul(Operator):
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 2)
         a, b = (graph.input(node, i).shape for i in range(2))
         attributes = node.attributes
         assert isinstance(attributes, BatchMatMulAttributes)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.shape import Shape, num_vectors
@@ -33,7 +32,6 @@ class Cast(Operator):
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 1)
         return [graph.input(node, 0).shape]
 
     def is_alias(self, node: Node, graph: Graph) -> bool:

@@ -8,7 +8,6 @@ from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.integer import COMPARISONS, LOGICAL_BINARY, LOGICAL_NOT, lower_integer
-from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.shape import Shape, broadcast
@@ -30,7 +29,6 @@ class _Predicate(Operator):
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 1 if node.op == "LOGICAL_NOT" else 2)
         shapes = [graph.input(node, i).shape for i in range(len(node.inputs))]
         shape = broadcast(shapes)
         if shape is None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tflite_vk.device_info import DeviceInfo, DeviceLimits
 from tflite_vk.dtypes import DType
 from tflite_vk.epilogue import build_epilogue
-from tflite_vk.errors import ShaderError
+from tflite_vk.errors import ShaderError, UnsupportedOpError
 from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.layout import Storage, pack, storage_of, words_for
 from tflite_vk.ops.launch import Groups, flat_groups, flat_local
@@ -87,6 +87,12 @@ class LoweringContext:
     # Buffers
 
     def _new(self, name: str, words: int, kind: BufferKind, data: Words | None = None) -> int:
+        most = self.limits.max_storage_buffer_bytes
+        if 4 * words > most:
+            raise UnsupportedOpError(
+                f"{name!r} takes {4 * words} bytes, the device binds at most {most} "
+                "(maxStorageBufferRange)"
+            )
         self._drafts.append(_Draft(name, words, kind, data))
         return len(self._drafts) - 1
 

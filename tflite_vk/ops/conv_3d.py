@@ -9,7 +9,7 @@ from tflite_vk.ir.attributes import Conv3DAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.conv_weights import bias_buffer, check_bias_size, check_weights
-from tflite_vk.ops.moving import expect_inputs, input_ints
+from tflite_vk.ops.moving import input_ints
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.window import Window, check_window
@@ -88,7 +88,6 @@ class Conv3D(Operator):
         return check_weights(graph, node)
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 2, 3)
         operands = _operands(node, graph, 0, 3)
         data, padding = operands.data, operands.attributes.padding
         check_bias_size(graph, node, operands.weights[4])
@@ -134,7 +133,6 @@ class Conv3DTranspose(Operator):
         return check_weights(graph, node, 1, 3)
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
-        expect_inputs(node, 3, 4)
         operands = _operands(node, graph, 2, 4)
         data, weights, padding = operands.data, operands.weights, operands.attributes.padding
         check_bias_size(graph, node, weights[3], 3)

@@ -10,7 +10,6 @@ from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.layout import pack
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.launch import fold
-from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.program import float_word
@@ -59,11 +58,8 @@ class DetectionPostProcess(Operator):
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 3)
         a = _attributes(node)
         boxes, scores, anchors = (graph.input(node, i).shape for i in range(3))
-        if len(node.outputs) != 4:
-            raise ValueError(f"has {len(node.outputs)} outputs (supported: 4)")
         if len(boxes) != 3 or boxes[0] != 1 or boxes[2] < 4 or anchors != (boxes[1], 4):
             raise ValueError(f"boxes {list(boxes)} and anchors {list(anchors)} don't fit")
         if len(scores) != 3 or scores[:2] != boxes[:2]:

@@ -10,7 +10,6 @@ from tflite_vk.ops.moving import (
     MOVED,
     check_data_types,
     check_index_type,
-    expect_inputs,
     index_buffer,
     lanes_variant,
 )
@@ -33,7 +32,6 @@ class DynamicUpdateSlice(Operator):
         return reason or check_data_types(node, graph, (0, 1))
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 3)
         operand, update, starts = (graph.input(node, i).shape for i in range(3))
         if len(update) != len(operand) or any(u > d for u, d in zip(update, operand, strict=True)):
             raise ValueError(f"update of shape {list(update)} doesn't fit {list(operand)}")

@@ -11,7 +11,7 @@ from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.layout import pack
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import MOVED, check_data_types, expect_inputs, input_ints
+from tflite_vk.ops.moving import MOVED, check_data_types, input_ints
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.strided_copy import rows_view, strided_copy
@@ -39,7 +39,6 @@ class Fill(Operator):
         return check_data_types(node, graph, [1])
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
-        expect_inputs(node, 2)
         shape = input_ints(node, graph, 0)
         if shape is not None and (graph.input(node, 0).rank != 1 or min(shape, default=0) < 0):
             raise ValueError(f"can't fill shape {list(shape)}")
@@ -72,7 +71,6 @@ class ZerosLike(Operator):
         return check_data_types(node, graph, [0])
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 1)
         return [graph.input(node, 0).shape]
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
@@ -93,7 +91,6 @@ class ShapeOf(Operator):
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 1)
         return [(graph.input(node, 0).rank,) if node.op == "SHAPE" else ()]
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
@@ -116,7 +113,6 @@ class BroadcastArgs(Operator):
         return check_data_types(node, graph, (0, 1))
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 2)
         return [(max(graph.input(node, i).num_elements for i in range(2)),)]
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:

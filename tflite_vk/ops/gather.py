@@ -13,7 +13,6 @@ from tflite_vk.ops.moving import (
     MOVED,
     check_data_types,
     check_indices,
-    expect_inputs,
     index_buffer,
     lanes_variant,
 )
@@ -77,7 +76,6 @@ class Gather(Operator):
         return reason or check_indices(node, graph, indices, [parts.values.shape[parts.axis]])
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 2)
         if node.op == "EMBEDDING_LOOKUP" and graph.input(node, 0).rank != 1:
             raise ValueError(f"indices of rank {graph.input(node, 0).rank} (supported: 1)")
         p = _parts(node, graph)

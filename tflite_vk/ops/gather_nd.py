@@ -10,7 +10,6 @@ from tflite_vk.ops.moving import (
     MOVED,
     check_data_types,
     check_indices,
-    expect_inputs,
     index_buffer,
     lanes_variant,
 )
@@ -33,7 +32,6 @@ class GatherNd(Operator):
         return reason or check_indices(node, graph, 1, source[: indices[-1]])
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 2)
         source, indices = graph.input(node, 0).shape, graph.input(node, 1).shape
         if not indices or not 1 <= indices[-1] <= len(source):
             raise ValueError(

@@ -35,6 +35,13 @@ INTEGER_BINARY = {
 }
 LONG_OPS = frozenset({"ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "FLOOR_MOD", "NEG"})
 """Arithmetic that int64 has too, which are all that TFLite's kernels have."""
+BITWISE = {
+    "STABLEHLO_AND": 25,
+    "BITWISE_XOR": 28,
+    "RIGHT_SHIFT": 29,
+    "STABLEHLO_SHIFT_LEFT": 30,
+}
+UNSIGNED_RIGHT_SHIFT = 31
 LOGICAL_BINARY = {"LOGICAL_AND": 25, "LOGICAL_OR": 26}
 INTEGER_UNARY = {"NEG": 32, "ABS": 33, "SIGN": 34, "RELU": 36, "RELU6": 37, "RELU_N1_TO_1": 38}
 LOGICAL_NOT = 35

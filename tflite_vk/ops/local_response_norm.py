@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from tflite_vk.ir.attributes import LocalResponseNormAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.program import float_word
@@ -35,7 +34,6 @@ class LocalResponseNorm(Operator):
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 1)
         shape = graph.input(node, 0).shape
         if len(shape) != 4:
             raise ValueError(f"input has shape {list(shape)} (supported: rank 4)")

@@ -13,7 +13,6 @@ from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.lstm_lowering import States, lower_direction
 from tflite_vk.ops.lstm_weights import LstmWeights, constant
-from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.sequences import Sequences, Target
 from tflite_vk.shape import LANES, Shape, ceil_div
 
@@ -27,7 +26,6 @@ def is_basic(node: Node) -> bool:
 
 
 def _read(node: Node, graph: Graph) -> LstmWeights:
-    expect_inputs(node, 5)
     a = node.attributes
     assert isinstance(a, LstmAttributes)
     if node.op != "LSTM" or len(node.outputs) != 4:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.pool_2d import pool_attributes, pool_push, pool_windows
 from tflite_vk.ops.registry import register
@@ -31,7 +30,6 @@ class MaxUnpooling2D(Operator):
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 2)
         shape, indices = (graph.input(node, i).shape for i in range(2))
         if len(shape) != 4 or shape != indices:
             raise ValueError(

@@ -74,18 +74,6 @@ def check_data_types(node: Node, graph: Graph, positions: Iterable[int]) -> str 
     return None
 
 
-def expect_inputs(node: Node, least: int, most: int | None = None) -> None:
-    """For output_shapes, which every other check may build on.
-
-    Raises:
-        ValueError: fewer or more inputs than stated, or one of the first `least` absent.
-    """
-    most = least if most is None else most
-    if not least <= len(node.inputs) <= most or not all(node.has_input(i) for i in range(least)):
-        supported = str(least) if least == most else f"{least} to {most}"
-        raise ValueError(f"has {len(node.reads)} inputs (supported: {supported})")
-
-
 def index_buffer(ctx: LoweringContext, tensor: Tensor) -> int:
     """The buffer of an index tensor as int32 in the padded layout.
 

@@ -11,7 +11,6 @@ from tflite_vk.ops.moving import (
     MOVED,
     check_data_types,
     check_index_type,
-    expect_inputs,
     index_buffer,
     input_ints,
     lanes_variant,
@@ -56,7 +55,6 @@ class OneHot(Operator):
         return check_data_types(node, graph, (2, 3))
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
-        expect_inputs(node, 4)
         depth = input_ints(node, graph, 1)
         if depth is None:
             return None

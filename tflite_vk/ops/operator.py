@@ -43,8 +43,8 @@ class Operator(ABC):
     def check(self, node: Node, graph: Graph) -> str | None:
         """Why this node can't run, in words; None where it can.
 
-        The registry has already checked version, ranks, element types and static shapes. Any
-        node accepted here must lower and run (decision D12).
+        The registry has already checked version, number of inputs and outputs, options, ranks,
+        element types and static shapes. Any node accepted here must lower and run (decision D12).
         """
         del node, graph
         return None

@@ -13,7 +13,6 @@ from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.moving import (
     MOVED,
     check_data_types,
-    expect_inputs,
     input_ints,
     zero_value,
 )
@@ -56,7 +55,6 @@ class _Padding(Operator):
     dtypes = MOVED
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
-        expect_inputs(node, 3 if node.op == "PADV2" else 2)
         paddings = _paddings(node, graph)
         if paddings is None:
             return None

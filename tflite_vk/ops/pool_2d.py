@@ -8,7 +8,6 @@ from tflite_vk.ir.attributes import Pool2DAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.axes import Walk
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.reduction import OP_CODES, Reduction, lower_reduction
 from tflite_vk.ops.registry import register
@@ -50,7 +49,6 @@ def _pooled(node: Node, graph: Graph) -> Shape:
     Raises:
         ValueError: the input is no image, or the window doesn't fit it.
     """
-    expect_inputs(node, 1)
     shape = graph.input(node, 0).shape
     if len(shape) != 4:
         raise ValueError(f"input has shape {list(shape)} (supported: rank 4)")
@@ -151,6 +149,4 @@ class MaxPoolingWithArgmax2D(Pool2D):
     custom = True
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        if len(node.outputs) != 2:
-            raise ValueError(f"has {len(node.outputs)} outputs (supported: 2)")
         return [_pooled(node, graph)] * 2

@@ -59,6 +59,8 @@ class _Precision:
         for node in graph.nodes:
             if not wanted.isdisjoint(node.origins):
                 self._add(node)
+            if node.op == "BITCAST":
+                self._add(node)  # its bits are those of float32
             if node.op in _SUMS:
                 self._add_sum_of_squares(node)
         self._add_users_of_states()

@@ -9,7 +9,6 @@ from tflite_vk.ir.attributes import ReducerAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.axes import read_axes, walk
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.reduction import (
     OP_CODES,
@@ -61,7 +60,6 @@ class Reduce(Operator):
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
-        expect_inputs(node, 2)
         assert isinstance(node.attributes, ReducerAttributes)
         shape = graph.input(node, 0).shape
         axes = read_axes(graph.input(node, 1), len(shape))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tflite_vk.ir.attributes import ActivationAttributes, UnreadAttributes
 from tflite_vk.ir.graph import NO_TENSOR, Graph, Node, Tensor
 from tflite_vk.layout import storage_of, words_for
 from tflite_vk.ops.operator import Kind, Operator
+from tflite_vk.ops.signatures import SIGNATURES, signature_reason
 from tflite_vk.shape import Shape
 
 MAX_RANK = 6
@@ -31,10 +32,12 @@ def register(cls: type[Operator]) -> type[Operator]:
     """Class decorator: add an operator family to the table.
 
     Raises:
-        ValueError: an operator name is registered twice for one kind of nodes.
+        ValueError: an operator name is registered twice for one kind of nodes, or has no signature.
     """
     operator = cls()
     for name in cls.versions:
+        if name not in SIGNATURES:
+            raise ValueError(f"operator {name} of {cls.__name__} is missing in ops/signatures.py")
         key = (name, cls.custom, cls.kind)
         if key in _OPERATORS:
             raise ValueError(f"operator {name} is registered by {cls.__name__} and another family")
@@ -82,7 +85,9 @@ def infer_shapes(node: Node, graph: Graph) -> list[Shape] | None:
         ValueError: input shapes that don't fit the operator.
     """
     operator = find(node, graph)
-    shapes = operator.output_shapes(node, graph) if operator is not None else None
+    if operator is None or signature_reason(node) is not None:
+        return None
+    shapes = operator.output_shapes(node, graph)
     return None if shapes is None else [tuple(s) for s in shapes]
 
 
@@ -111,15 +116,13 @@ def _check_tensor(
 
 
 def _roles(node: Node) -> Iterator[tuple[str, int]]:
-    """What each tensor of a node is to it."""
+    """What each tensor that a node reads is to it."""
     for position, tensor in enumerate(node.inputs):
         if tensor != NO_TENSOR:
             yield f"input {position}", tensor
     for step in node.steps:
         if step.operand is not None:
             yield f"operand of {step.op}", step.operand
-    for position, tensor in enumerate(node.outputs):
-        yield f"output {position}", tensor
 
 
 def _check_activation(node: Node) -> str | None:
@@ -138,6 +141,8 @@ def _check_shapes(node: Node, graph: Graph, operator: Operator) -> str | None:
         return str(error)
     if shapes is None:
         return "the output shape depends on run-time values"
+    if len(shapes) != len(node.outputs):
+        return f"has {len(node.outputs)} outputs, its operator makes {len(shapes)}"
     for position, shape in enumerate(shapes):
         declared = graph.output(node, position).shape
         if tuple(shape) != declared:
@@ -169,13 +174,21 @@ def _unsupported_reason(node: Node, graph: Graph, limits: DeviceLimits) -> str |
         return f"version {node.version} is newer than the kernel (supported: up to {newest})"
     if isinstance(node.attributes, UnreadAttributes):
         return "its options are not understood"
+    if (reason := signature_reason(node)) is not None:
+        return reason
+
+    def of_tensors(roles: Iterable[tuple[str, int]]) -> list[Callable[[], str | None]]:
+        return [
+            functools.partial(_check_tensor, role, graph.tensors[t], operator, limits)
+            for role, t in roles
+        ]
+
     checks: list[Callable[[], str | None]] = [
-        functools.partial(_check_tensor, role, graph.tensors[t], operator, limits)
-        for role, t in _roles(node)
-    ]
-    checks += [
+        *of_tensors(_roles(node)),
         functools.partial(_check_activation, node),
+        # Before the outputs: the operator knows best why a shape is not known.
         functools.partial(_check_shapes, node, graph, operator),
+        *of_tensors((f"output {i}", t) for i, t in enumerate(node.outputs)),
         functools.partial(operator.check, node, graph),
     ]
     return next((reason for check in checks if (reason := check()) is not None), None)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.shape import Shape, num_vectors, vectors_per_row
@@ -34,7 +33,6 @@ class Resampler(Operator):
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 2)
         source, warp = (graph.input(node, i).shape for i in range(2))
         if len(source) != 4 or len(warp) != 4 or source[0] != warp[0] or warp[3] < 2:
             raise ValueError(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tflite_vk.ir.attributes import ReshapeAttributes, SqueezeAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import MOVED, check_data_types, expect_inputs, input_ints
+from tflite_vk.ops.moving import MOVED, check_data_types, input_ints
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.repack import repack_into
@@ -87,7 +87,6 @@ class Reshape(Operator):
         return check_data_types(node, graph, [0])
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
-        expect_inputs(node, *{"RESHAPE": (1, 2), "SQUEEZE": (1, 1), "EXPAND_DIMS": (2, 2)}[node.op])
         source = graph.input(node, 0).shape
         if node.op == "SQUEEZE":
             return [_squeezed(node, source)]

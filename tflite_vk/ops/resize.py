@@ -9,7 +9,6 @@ import numpy as np
 from tflite_vk.ir.attributes import ResizeAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.program import float_word
@@ -46,7 +45,6 @@ class Resize(Operator):
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
-        expect_inputs(node, 2)
         shape, size = graph.input(node, 0).shape, graph.input(node, 1)
         if len(shape) != 4:
             raise ValueError(f"input has shape {list(shape)} (supported: rank 4)")

@@ -11,7 +11,6 @@ from tflite_vk.ops.moving import (
     MOVED,
     check_data_types,
     check_index_type,
-    expect_inputs,
     index_buffer,
     input_ints,
     lanes_variant,
@@ -48,7 +47,6 @@ class ReverseV2(Operator):
         return check_data_types(node, graph, [0])
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 2)
         return [graph.input(node, 0).shape]
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
@@ -82,7 +80,6 @@ class ReverseSequence(Operator):
         return reason or check_data_types(node, graph, [0])
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 2)
         source, lengths = graph.input(node, 0).shape, graph.input(node, 1).shape
         a = node.attributes
         assert isinstance(a, ReverseSequenceAttributes)

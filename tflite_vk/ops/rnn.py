@@ -15,7 +15,6 @@ from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.conv_weights import pack_filter
 from tflite_vk.ops.launch import fold
 from tflite_vk.ops.lstm_weights import constant
-from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.sequences import (
@@ -131,7 +130,6 @@ class Rnn(Operator):
         return "its input is a constant" if graph.input(node, 0).is_const else None
 
     def _read(self, node: Node, graph: Graph) -> tuple[_Layer, Sequences]:
-        expect_inputs(node, 5)
         sequences = _sequences(node, graph, 2 if node.op == "RNN" else 3)
         return _read_layer(node, graph, 1, sequences), sequences
 
@@ -161,7 +159,6 @@ class BidirectionalRnn(Operator):
     def _read(self, node: Node, graph: Graph) -> tuple[_Layer, _Layer, Sequences]:
         a = node.attributes
         assert isinstance(a, BidirectionalRnnAttributes)
-        expect_inputs(node, 9, 12)
         if any(node.has_input(i) for i in (9, 10, 11)):
             raise ValueError("has an auxiliary input (supported: none)")
         sequences = _sequences(node, graph, 3)

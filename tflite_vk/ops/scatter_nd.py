@@ -10,7 +10,6 @@ from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.moving import (
     check_data_types,
     check_indices,
-    expect_inputs,
     index_buffer,
     input_ints,
 )
@@ -43,7 +42,6 @@ class ScatterNd(Operator):
         return reason or check_indices(node, graph, 0, graph.output(node).shape[:depth])
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
-        expect_inputs(node, 3)
         shape = input_ints(node, graph, 2)
         if shape is None:
             return None

@@ -9,7 +9,7 @@ from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.broadcasting import Steps, broadcast_steps, broadcast_walk
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.division import division_words
-from tflite_vk.ops.moving import MOVED, check_data_types, expect_inputs, lanes_variant
+from tflite_vk.ops.moving import MOVED, check_data_types, lanes_variant
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.shape import Shape, broadcast, num_vectors
@@ -43,7 +43,6 @@ class Select(Operator):
         return check_data_types(node, graph, (1, 2))
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 3)
         condition, a, b = (graph.input(node, i).shape for i in range(3))
         if node.op == "SELECT":
             return [_select_shape(condition, a, b)]

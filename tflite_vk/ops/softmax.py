@@ -8,7 +8,6 @@ from tflite_vk.ir.attributes import SoftmaxAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.launch import fold
-from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.reduction import SOFTWARE_SHARERS, power_of_two
 from tflite_vk.ops.registry import register
@@ -37,7 +36,6 @@ class Softmax(Operator):
         return "its input is a constant" if graph.input(node, 0).is_const else None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 1)
         shape = graph.input(node, 0).shape
         if not shape:
             raise ValueError("input is a scalar (supported: rank 1 and more)")

@@ -11,7 +11,6 @@ from tflite_vk.ops.division import division_words
 from tflite_vk.ops.moving import (
     MOVED,
     check_data_types,
-    expect_inputs,
     input_ints,
     lanes_variant,
     zero_value,
@@ -86,7 +85,6 @@ class SpaceToBatchNd(Operator):
         return check_data_types(node, graph, [0])
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
-        expect_inputs(node, 3)
         source = graph.input(node, 0).shape
         if len(source) not in (3, 4):
             raise ValueError(f"rank {len(source)} (supported: 3, 4)")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tflite_vk.ir.attributes import BlockSizeAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import MOVED, check_data_types, expect_inputs
+from tflite_vk.ops.moving import MOVED, check_data_types
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.strided_copy import View, strided_copy
@@ -30,7 +30,6 @@ class SpaceToDepth(Operator):
         return check_data_types(node, graph, [0])
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 1)
         source = graph.input(node, 0).shape
         block = _block_size(node)
         if len(source) != 4 or block < 1:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tflite_vk.ir.attributes import SplitAttributes, UnpackAttributes
 from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import MOVED, check_data_types, expect_inputs, input_ints
+from tflite_vk.ops.moving import MOVED, check_data_types, input_ints
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.strided_copy import rows_view, strided_copy
@@ -76,7 +76,6 @@ class Split(Operator):
         return check_data_types(node, graph, [_DATA[node.op]])
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
-        expect_inputs(node, {"SPLIT": 2, "SPLIT_V": 3, "UNPACK": 1}[node.op])
         axis = _axis(node, graph)
         sizes = None if axis is None else _sizes(node, graph, axis)
         if axis is None or sizes is None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tflite_vk.ir.attributes import StridedSliceAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import MOVED, check_data_types, expect_inputs, input_ints
+from tflite_vk.ops.moving import MOVED, check_data_types, input_ints
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.slice_ranges import Range, slice_ranges, strided_ranges
@@ -42,7 +42,6 @@ class StridedSlice(Operator):
         return check_data_types(node, graph, [0])
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
-        expect_inputs(node, 3 if node.op == "SLICE" else 4)
         ranges = _ranges(node, graph)
         return None if ranges is None else [tuple(r.count for r in ranges if r.is_kept)]
 

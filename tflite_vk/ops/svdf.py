@@ -15,7 +15,6 @@ from tflite_vk.ir.graph import Graph, Node, Step
 from tflite_vk.layout import pack, words_for
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.lstm_weights import constant
-from tflite_vk.ops.moving import expect_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.sequences import check_states, input_products
@@ -52,7 +51,6 @@ class Svdf(Operator):
         Raises:
             ValueError: a part that is missing, not constant, no float, or doesn't fit.
         """
-        expect_inputs(node, 3, 5)
         a = node.attributes
         assert isinstance(a, SvdfAttributes)
         shape = graph.input(node, 0).shape

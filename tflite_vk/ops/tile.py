@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import MOVED, check_data_types, expect_inputs, input_ints
+from tflite_vk.ops.moving import MOVED, check_data_types, input_ints
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.strided_copy import rows_view, strided_copy
@@ -39,7 +39,6 @@ class Tile(_Repeating):
     notes = "multiples must be constants"
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
-        expect_inputs(node, 2)
         source = graph.input(node, 0).shape
         multiples = input_ints(node, graph, 1)
         if multiples is None:
@@ -62,7 +61,6 @@ class BroadcastTo(_Repeating):
     notes = "the shape must be a constant"
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
-        expect_inputs(node, 2)
         source = graph.input(node, 0).shape
         shape = input_ints(node, graph, 1)
         if shape is None:

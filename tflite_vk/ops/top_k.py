@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import expect_inputs, input_ints
+from tflite_vk.ops.moving import input_ints
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.shape import LANES, Shape, inner, num_vectors, vectors_per_row
@@ -42,9 +42,6 @@ class TopK(Operator):
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
-        expect_inputs(node, 2)
-        if len(node.outputs) != 2:
-            raise ValueError(f"has {len(node.outputs)} outputs (supported: 2)")
         shape, k = graph.input(node, 0).shape, graph.input(node, 1)
         if not shape:
             raise ValueError("input is a scalar (supported: rank 1 and more)")

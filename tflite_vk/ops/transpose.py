@@ -11,7 +11,6 @@ from tflite_vk.ops.launch import fold
 from tflite_vk.ops.moving import (
     MOVED,
     check_data_types,
-    expect_inputs,
     input_ints,
     lanes_variant,
 )
@@ -50,7 +49,6 @@ class Transpose(Operator):
         return check_data_types(node, graph, [0])
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
-        expect_inputs(node, 2)
         order = _permutation(node, graph)
         source = graph.input(node, 0).shape
         return None if order is None else [tuple(source[axis] for axis in order)]

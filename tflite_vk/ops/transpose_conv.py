@@ -14,7 +14,7 @@ from tflite_vk.ops.conv_weights import (
     filter_buffer,
     filter_build,
 )
-from tflite_vk.ops.moving import expect_inputs, input_ints
+from tflite_vk.ops.moving import input_ints
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.window import Window, check_window
@@ -128,7 +128,6 @@ class TransposeConv(_TransposeConv):
     bias_at = 3
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
-        expect_inputs(node, 3, 4)
         a, data, weights = self._operands(node, graph)
         if graph.input(node, 0).data is None:
             return None
@@ -163,7 +162,6 @@ class TransposeConvBias(_TransposeConv):
     bias_at = 2
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
-        expect_inputs(node, 2, 3)
         a, data, weights = self._operands(node, graph)
         declared = graph.output(node).shape
         sizes = [

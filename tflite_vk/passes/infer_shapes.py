@@ -82,10 +82,14 @@ def infer_shapes(
                 tensors[tensor_id] = replace(tensors[tensor_id], is_dynamic=True)
                 changed.add(tensor_id)
             continue
+        is_known = fold is not None and not any(tensors[t].is_dynamic for t in node.reads)
         for tensor_id, shape in zip(node.outputs, shapes, strict=True):
             if tensors[tensor_id].shape != tuple(shape):
                 tensors[tensor_id] = with_shape(tensors[tensor_id], tuple(shape))
                 changed.add(tensor_id)
+            if is_known and tensors[tensor_id].is_dynamic:
+                # A frontend goes by the names of operators; here values were found out.
+                tensors[tensor_id] = replace(tensors[tensor_id], is_dynamic=False)
     folded = dict(whole_nodes(folded, kept))
     return replace(graph, tensors=dict(tensors), nodes=tuple(kept), folded=folded)
 

@@ -9,6 +9,7 @@ from tflite_vk.ir.verify import verify_graph
 from tflite_vk.passes.dequantize_inputs import dequantize_inputs
 from tflite_vk.passes.fuse_elementwise import fuse_elementwise
 from tflite_vk.passes.remove_no_ops import remove_no_ops
+from tflite_vk.passes.rename_stablehlo import rename_stablehlo
 from tflite_vk.passes.split_activations import split_activations
 from tflite_vk.passes.split_sums import split_sums
 from tflite_vk.passes.to_elementwise import to_elementwise
@@ -25,6 +26,7 @@ def run_passes(
         fusion: False keeps one kernel an operator, to find a fault or to compare.
     """
     passes: list[Callable[[Graph], Graph]] = [
+        rename_stablehlo,
         dequantize_inputs,
         lambda g: split_activations(g, ends_in_epilogue),
         split_sums,

@@ -93,6 +93,18 @@ def int32_arithmetic(g: Builder) -> None:
         made.uses += 10  # large enough; rather not on with it
 
 
+@generator()
+def bits(g: Builder) -> None:
+    x = whole(g)
+    op = g.choice(("BITWISE_XOR", "RIGHT_SHIFT", "STABLEHLO_AND", "STABLEHLO_SHIFT_LEFT"))
+    shape = x.shape if op.startswith("STABLEHLO") else smaller(g, x.shape)
+    high = 5 if op == "STABLEHLO_SHIFT_LEFT" else 34
+    y = g.const(np.asarray(g.rng.integers(0, high, shape), np.int32))
+    made = g.apply(op, [x, y], out=DType.INT32)
+    if np.abs(made.array.astype(np.int64)).max(initial=0) > 1_000_000:
+        made.uses += 10
+
+
 def long(g: Builder) -> Value:
     """An int64 value: one that is there, a cast, or new, with values beyond 32 bits."""
     found = g.pick(lambda v: v.array.dtype == np.int64)

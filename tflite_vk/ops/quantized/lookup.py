@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.elementwise import require_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.quantization import INTEGERS, affine, check_affine
 from tflite_vk.ops.quantized.tables import ONLY_INT8, Table, hard_swish_factors, table_of
@@ -68,8 +67,6 @@ class Lookup(Operator):
     notes = "a table of all results made on the host; exact"
 
     def check(self, node: Node, graph: Graph) -> str | None:
-        if (reason := require_inputs(node, 1)) is not None:
-            return reason
         x, y = graph.input(node, 0), graph.output(node)
         if x.is_const:
             return "its input is a constant"

@@ -14,7 +14,6 @@ from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.layout import Storage
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.elementwise import require_inputs
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.quantization import (
     BOUNDS,
@@ -120,8 +119,6 @@ class Quantize(Operator):
     notes = "one scale; exact on any device"
 
     def check(self, node: Node, graph: Graph) -> str | None:
-        if (reason := require_inputs(node, 1)) is not None:
-            return reason
         x, y = graph.input(node, 0), graph.output(node)
         if x.is_const:
             return "its input is a constant"
@@ -182,8 +179,6 @@ class Dequantize(Operator):
     notes = "one scale; exact"
 
     def check(self, node: Node, graph: Graph) -> str | None:
-        if (reason := require_inputs(node, 1)) is not None:
-            return reason
         x, y = graph.input(node, 0), graph.output(node)
         if y.dtype is not DType.FLOAT32:
             return f"output is {y.dtype.name} (supported: FLOAT32)"
