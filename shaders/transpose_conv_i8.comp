@@ -8,6 +8,8 @@
 // point adds is taken off tap by tap; inputs outside the image read as it.
 
 #define CHANNELS_BINDING 2
+#define TABLE_BINDING 5
+#define TABLE_ID 6
 #include "dispatch.glsl"
 #include "dot4.glsl"
 

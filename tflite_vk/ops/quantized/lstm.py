@@ -417,6 +417,5 @@ class QuantizedLstm(Operator):
         if rows >= FEW_ROWS:
             lower_raw(ctx, node, rows_product(rows, inputs, outputs), buffers, values)
         else:
-            shader = "fully_connected_i8_raw"
-            lower_rows(ctx, node, shader, buffers, rows, values, spec=(0, 0, 0), push=(0,) * 6)
+            lower_rows(ctx, node, "_raw", buffers, rows, values, spec=(0, 0, 0), push=(0,) * 6)
         return sums

@@ -13,7 +13,8 @@ from tflite_vk.ir.attributes import TransposeConvAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.layout import pack
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.quantization import INTEGERS, affine, check_activation
+from tflite_vk.ops.quantization import EIGHT_BIT, INTEGERS, affine, check_activation
+from tflite_vk.ops.quantized.lookup import fused_table
 from tflite_vk.ops.quantized.product import channels_buffer, output_push
 from tflite_vk.ops.quantized.weights import (
     Ints,
@@ -58,6 +59,9 @@ class QuantizedTransposeConv(TransposeConv):
             return check_wide(graph, node, 0, self.bias_at, self.data_at)
         return reason
 
+    def takes_table(self, node: Node, graph: Graph) -> bool:
+        return graph.made(node).dtype in EIGHT_BIT
+
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         a = node.attributes
         assert isinstance(a, TransposeConvAttributes)
@@ -71,6 +75,7 @@ class QuantizedTransposeConv(TransposeConv):
         tap_sums = (values - zero).sum(axis=2).T.astype(np.int32)  # [tap, output]
         bias = bias_values(ctx.graph, node, oc, self.bias_at)
         scales = output_scales(ctx.graph, node, self.data_at)
+        table, has_table = fused_table(ctx, node)
         self._dispatch(
             node,
             ctx,
@@ -81,8 +86,9 @@ class QuantizedTransposeConv(TransposeConv):
                 channels_buffer(ctx, node, bias, scales, as_double=False),
                 ctx.constant(pack(tap_sums, "i32"), f"{weights.name}/sums"),
                 ctx.buffer(y.id),
+                table,
             ],
-            spec=(int(zero != 0), ic % LANES if zero != 0 else 0),
+            spec=(int(zero != 0), ic % LANES if zero != 0 else 0, has_table),
             push=(
                 *(q.flip, int_word(q.zero_point), int_word(zero)),
                 *output_push(ctx, node, a.fused_activation_function),
