@@ -53,8 +53,8 @@ What the Vulkan delegate runs, next to what TFLite's own GPU delegate accepts. {
 * **Ranks** are those that tests run. No operator takes more than {max_rank} dimensions.
 * **Fusion**: an operator that *joins* becomes part of the kernel before it, or of a chain of its kind;
   one that is *joined* takes such operators into its own kernel. This is about floats. Of 8-bit integers,
-  functions of one value and QUANTIZE join each other, convolutions, FULLY_CONNECTED, BATCH_MATMUL, ADD,
-  SUB, MUL and PRELU.
+  functions of one value and QUANTIZE join each other, convolutions, FULLY_CONNECTED, BATCH_MATMUL and
+  binary operators.
 * **Cases** are the tests in `tests/ops/cases` whose model has the operator.
 * **TFLite's GPU delegate**: newest version (*any*: no limit) and its main limits. It takes up to four
   dimensions, and computes quantized values in floating point.
