@@ -14,7 +14,6 @@
 #include "tensor.glsl"
 #ifdef HYBRID
 #include "dot4.glsl"
-#include "hybrid.glsl"
 #endif
 
 layout(constant_id = 3) const uint GATES = 4u;
@@ -40,7 +39,8 @@ TENSOR_OUT(7, ACT, c_after);
 layout(set = 0, binding = 8, std430) coherent buffer scratch_block { vec4 data[]; } scratch;
 TENSOR_OUT(9, ACT, y);
 #ifdef HYBRID
-layout(set = 0, binding = 10, std430) coherent buffer words_block { uint data[]; } words;  // quantized values
+#define WORDS_BINDING 10
+#include "hybrid_row.glsl"
 #endif
 
 layout(push_constant) uniform Push {
@@ -128,47 +128,7 @@ void normalize_gate(uint gate) {
 }
 
 #ifdef HYBRID
-shared vec2 range_of[gl_WorkGroupSize.x];
-uint words_at;     // of this sequence
-float row_scale;   // of what is in there
-int row_zero;
-
-// Quantizes `groups` groups of scratch, of which `size` lanes count. All invocations have met before.
-void quantize_row(uint first, uint groups, uint size) {
-    uint me = gl_LocalInvocationID.x;
-    vec2 mine = vec2(0.0);
-    for (uint g = me; g < groups; g += gl_WorkGroupSize.x) {
-        vec4 v = masked(scratch.data[first + g], g, size);
-        mine = vec2(
-            min(mine.x, min(min(v.x, v.y), min(v.z, v.w))), max(mine.y, max(max(v.x, v.y), max(v.z, v.w))));
-    }
-    range_of[me] = mine;
-    for (uint live = gl_WorkGroupSize.x / 2u; live > 0u; live /= 2u) {
-        barrier();
-        if (me < live) {
-            vec2 other = range_of[me + live];
-            range_of[me] = vec2(min(range_of[me].x, other.x), max(range_of[me].y, other.y));
-        }
-    }
-    barrier();
-    vec2 range = range_of[0];
-    barrier();
-    row_scale = 1.0;
-    row_zero = 0;
-    float steps = 0.0;  // of the scale in a real 1
-    precise float span = IS_ASYMMETRIC != 0u ? range.y - range.x : max(range.y, -range.x);
-    if (span >= uintBitsToFloat(0x800000u)) {
-        row_scale = divide_by(span, IS_ASYMMETRIC != 0u ? 255u : 127u);
-        steps = IS_ASYMMETRIC != 0u ? divide_whole(1u, row_scale) : divide_whole(127u, span);
-        if (IS_ASYMMETRIC != 0u) row_zero = zero_point_of(-range.x, range.y);
-    }
-    float lowest = IS_ASYMMETRIC != 0u ? -128.0 : -127.0;
-    for (uint g = me; g < groups; g += gl_WorkGroupSize.x) {
-        vec4 v = round_away(scratch.data[first + g] * steps) + float(row_zero);
-        words.data[words_at + g] = pack_i8(ivec4(clamp(v, lowest, 127.0)));
-    }
-    meet();
-}
+uint words_at;  // of this sequence
 
 // Behind the vectors: scales of the gates, scale of the projection, sums of the recurrent weights of each
 // cell, sums of the projection weights of each output.
@@ -228,7 +188,7 @@ void update_cells() {
 
 void project() {
 #ifdef HYBRID
-    quantize_row(hidden_at, p.cell_groups, p.cells);
+    quantize_row(hidden_at, p.cell_groups, p.cells, words_at);
 #endif
     for (uint o = gl_LocalInvocationID.x; o < p.output_groups; o += gl_WorkGroupSize.x) {
         vec4 sum = vectors.data[11u * p.cell_groups + o];
@@ -273,7 +233,7 @@ void main() {
     for (uint step = 0u; step < p.steps; ++step) {
         uint row = (p.is_reverse != 0u ? p.steps - 1u - step : step) * p.step_rows + sequence * p.sequence_rows;
 #ifdef HYBRID
-        quantize_row(h_at, p.output_groups, p.outputs);
+        quantize_row(h_at, p.output_groups, p.outputs, words_at);
 #endif
         sum_gates(row);
         meet();

@@ -6,7 +6,7 @@ Accumulate of tflite/kernels/internal/reference/portable_tensor_utils.cc.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.conv_weights import bias_buffer
+from tflite_vk.ops.fully_connected import FEW_ROWS
+from tflite_vk.ops.quantized.fully_connected import lower_rows, rows_product
+from tflite_vk.ops.quantized.product import lower_raw
 from tflite_vk.ops.quantized.weights import Ints, check_scales
 from tflite_vk.ops.reduction import SOFTWARE_SHARERS
 from tflite_vk.shape import LANES, Shape, ceil_div, num_vectors, round_up
@@ -109,6 +112,89 @@ def quantize_rows(
         flops=groups * LANES,
     )
     return Rows(values, found, rows)
+
+
+def products_of_rows(
+    ctx: LoweringContext,
+    node: Node,
+    source: int,
+    matrix: Ints,
+    scales: npt.NDArray[np.float32],
+    count: int,
+    *,
+    is_asymmetric: bool,
+) -> int:
+    """Add the dispatches that quantize rows of floats and multiply them by an int8 matrix.
+
+    Args:
+        ctx: the program being made.
+        node: the node.
+        source: buffer of the rows.
+        matrix: [units, inputs], the units in whole groups.
+        scales: of the units.
+        count: rows.
+        is_asymmetric: quantize with a zero point.
+
+    Returns:
+        The buffer of the products [rows, units], float32 whatever the rows are kept in.
+    """
+    units, inputs = matrix.shape
+    rows = quantize_rows(ctx, node, source, (count, inputs), count, is_asymmetric=is_asymmetric)
+    sums = ctx.temporary(count * units, "sums of the inputs")
+    buffers, values = (rows.values, rows.found, sums), matrix[:, None, :]
+    if count >= FEW_ROWS:
+        lower_raw(ctx, node, rows_product(count, inputs, units), buffers, values)
+    else:
+        lower_rows(ctx, node, "_raw", buffers, count, values, spec=(0, 0, 0), push=(0,) * 6)
+    products = ctx.temporary(count * units, "products of the inputs")
+    bias = ctx.constant(np.zeros(units, np.float32), "no bias")
+    with ctx.precision(half=False):
+        scale_into(
+            ctx,
+            replace(node, steps=()),
+            rows,
+            (sums, bias, products),
+            scales,
+            matrix.sum(axis=1),
+            groups=count * units // LANES,
+            scales_first=True,
+        )
+    return products
+
+
+def padded_rows(matrix: npt.NDArray[np.generic]) -> Ints:
+    """A matrix [units, inputs] of integers with rows of zeros up to whole groups."""
+    padded = np.zeros((round_up(matrix.shape[0], LANES), matrix.shape[1]), np.int64)
+    padded[: matrix.shape[0]] = matrix
+    return padded
+
+
+def integers_of(node: Node, graph: Graph, position: int) -> npt.NDArray[np.float32] | None:
+    """The integers of an optional constant int8 input with one scale, as floats.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    tensor = graph.optional_input(node, position)
+    if tensor is None:
+        return None
+    if tensor.data is None or tensor.dtype is not DType.INT8:
+        kind = "run-time" if tensor.data is None else "constant"
+        raise ValueError(
+            f"input {position} is a {kind} {tensor.dtype.name} (supported: constant INT8)"
+        )
+    if tensor.quantization is None or not tensor.quantization.is_per_tensor:
+        raise ValueError(f"input {position} is INT8 without a scale of its own")
+    if (reason := check_scales(tensor, 0)) is not None:
+        raise ValueError(reason)
+    return np.asarray(tensor.data, np.float32)
+
+
+def scale_of(node: Node, graph: Graph, position: int) -> np.float32:
+    """The scale of such an input."""
+    q = graph.input(node, position).quantization
+    assert q is not None
+    return np.float32(q.scale[0])
 
 
 def scale_sums(

@@ -10,19 +10,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tflite_vk.dtypes import DType
 from tflite_vk.ir.attributes import LstmAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.fully_connected import FEW_ROWS
-from tflite_vk.ops.hybrid.activations import quantize_rows, scale_into
+from tflite_vk.ops.hybrid.activations import integers_of, padded_rows, products_of_rows, scale_of
 from tflite_vk.ops.launch import fold
 from tflite_vk.ops.lstm import Lstm
 from tflite_vk.ops.lstm_basic import is_basic
 from tflite_vk.ops.lstm_weights import Floats, LstmWeights
-from tflite_vk.ops.quantized.fully_connected import lower_rows, rows_product
-from tflite_vk.ops.quantized.product import lower_raw
-from tflite_vk.ops.quantized.weights import Ints, check_scales, pack_dot4
+from tflite_vk.ops.quantized.weights import Ints, pack_dot4
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.sequences import Sequences, activation_code, local_size
 from tflite_vk.program import float_word
@@ -40,17 +36,11 @@ def _ints(matrix: Floats) -> Ints:
 
 def _stacked(matrices: Sequence[Floats]) -> Ints:
     """Matrices of the gates above one another, each padded to whole groups."""
-    rows = round_up(matrices[0].shape[0], LANES)
-    stacked = np.zeros((len(matrices), rows, matrices[0].shape[1]), np.int64)
-    for i, matrix in enumerate(matrices):
-        stacked[i, : matrix.shape[0]] = _ints(matrix)
-    return stacked.reshape(len(matrices) * rows, -1)
+    return np.concatenate([padded_rows(m) for m in matrices])
 
 
 def _scales(node: Node, graph: Graph, positions: Sequence[int]) -> Floats:
-    found = [graph.optional_input(node, i) for i in positions]
-    scales = [t.quantization.scale[0] for t in found if t is not None and t.quantization]
-    return np.array(scales, np.float32)
+    return np.array([scale_of(node, graph, i) for i in positions], np.float32)
 
 
 @register
@@ -68,18 +58,10 @@ class HybridLstm(Lstm):
         tensor = graph.optional_input(node, position)
         if tensor is None or (position not in _MATRICES and position not in _PEEPHOLES):
             return super()._constant(node, graph, position)
-        if tensor.data is None or tensor.dtype is not DType.INT8:
-            kind = "run-time" if tensor.data is None else "constant"
-            raise ValueError(
-                f"input {position} is a {kind} {tensor.dtype.name} (supported: constant INT8)"
-            )
-        q = tensor.quantization
-        if q is None or not q.is_per_tensor:
-            raise ValueError(f"input {position} is INT8 without a scale of its own")
-        if (reason := check_scales(tensor, 0)) is not None:
-            raise ValueError(reason)
-        values = np.asarray(tensor.data, np.float32)
-        return values if position in _MATRICES else values * np.float32(q.scale[0])
+        values = integers_of(node, graph, position)
+        if values is None or position in _MATRICES:
+            return values
+        return values * scale_of(node, graph, position)
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
         if is_basic(node):
@@ -151,45 +133,18 @@ class HybridLstm(Lstm):
     def _input_products(
         self, node: Node, ctx: LoweringContext, weights: LstmWeights, sequences: Sequences
     ) -> int:
-        """Add the dispatches that multiply all inputs with the weights of all gates.
-
-        Returns:
-            The buffer of the products [rows, gates and cells], float32.
-        """
+        """Add the dispatches that multiply all inputs with the weights of all gates."""
         a = node.attributes
         assert isinstance(a, LstmAttributes)
         matrix = _stacked(weights.input_weights)
-        units, inputs = matrix.shape
-        count = sequences.steps * sequences.count
-        source = ctx.buffer(node.inputs[0])
-        rows = quantize_rows(
-            ctx,
-            node,
-            source,
-            (count, inputs),
-            count,
-            is_asymmetric=a.asymmetric_quantize_inputs,
-        )
-        sums = ctx.temporary(count * units, "sums of the inputs")
-        buffers, values = (rows.values, rows.found, sums), matrix[:, None, :]
-        if count >= FEW_ROWS:
-            lower_raw(ctx, node, rows_product(count, inputs, units), buffers, values)
-        else:
-            lower_rows(ctx, node, "_raw", buffers, count, values, spec=(0, 0, 0), push=(0,) * 6)
-        products = ctx.temporary(count * units, "products of the inputs")
         gates = len(weights.input_weights)
         of_gates = _scales(node, ctx.graph, _INPUT_WEIGHTS[4 - gates :])
-        bias = ctx.constant(np.zeros(units, np.float32), "no bias")
-        # The kernel of the steps reads float32, whatever the tensors are kept in.
-        with ctx.precision(half=False):
-            scale_into(
-                ctx,
-                node,
-                rows,
-                (sums, bias, products),
-                np.repeat(of_gates, units // gates),
-                matrix.sum(axis=1),
-                groups=count * units // LANES,
-                scales_first=True,
-            )
-        return products
+        return products_of_rows(
+            ctx,
+            node,
+            ctx.buffer(node.inputs[0]),
+            matrix,
+            np.repeat(of_gates, matrix.shape[0] // gates),
+            sequences.steps * sequences.count,
+            is_asymmetric=a.asymmetric_quantize_inputs,
+        )
