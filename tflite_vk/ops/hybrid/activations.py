@@ -48,7 +48,12 @@ class Rows:
 
 
 def check_hybrid(
-    graph: Graph, node: Node, axis: int, filters: frozenset[DType] = frozenset({DType.INT8})
+    graph: Graph,
+    node: Node,
+    axis: int,
+    filters: frozenset[DType] = frozenset({DType.INT8}),
+    data_at: int = 0,
+    bias_at: int = 2,
 ) -> str | None:
     """Reason where filter and bias are none that TFLite quantizes float activations for.
 
@@ -57,9 +62,11 @@ def check_hybrid(
         node: its data is multiplied with the constant input 1.
         axis: the filter's dimension of output channels.
         filters: types of integers that TFLite has kernels for.
+        data_at: position of the data.
+        bias_at: position of the bias.
     """
-    weights, bias = graph.input(node, 1), graph.optional_input(node, 2)
-    if graph.input(node, 0).is_const:
+    weights, bias = graph.input(node, 1), graph.optional_input(node, bias_at)
+    if graph.input(node, data_at).is_const:
         return "its input is a constant"
     if weights.dtype not in filters:
         names = ", ".join(sorted(t.name for t in {DType.FLOAT32, *filters}))
@@ -205,6 +212,7 @@ def scale_sums(
     sums_of_weights: Ints,
     *,
     scales_first: bool,
+    bias_at: int = 2,
 ) -> None:
     """Add the dispatch that makes the output of the sums.
 
@@ -215,6 +223,7 @@ def scale_sums(
         sums: buffer of int32 sums in the output's shape.
         sums_of_weights: for each output channel, that the zero point has been multiplied with.
         scales_first: multiply the scales with each other first.
+        bias_at: position of the bias.
     """
     weights, output = ctx.graph.input(node, 1), ctx.graph.output(node)
     channels, groups = output.shape[-1], num_vectors(output.shape)
@@ -224,7 +233,7 @@ def scale_sums(
         ctx,
         node,
         rows,
-        (sums, bias_buffer(ctx, node, channels), ctx.buffer(output.id)),
+        (sums, bias_buffer(ctx, node, channels, bias_at), ctx.buffer(output.id)),
         scales,
         sums_of_weights,
         groups=groups,

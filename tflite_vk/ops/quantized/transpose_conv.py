@@ -35,6 +35,53 @@ from tflite_vk.shape import LANES, ceil_div, vectors_per_row
 _TILE = 4
 
 
+def lower_transpose(
+    node: Node,
+    ctx: LoweringContext,
+    shader: str,
+    bindings: list[int],
+    *,
+    data_at: int,
+    spec: tuple[int, ...],
+    push: tuple[int, ...],
+) -> None:
+    """Add the dispatch of a transposed convolution.
+
+    Args:
+        node: TRANSPOSE_CONV.
+        ctx: the program being made.
+        shader: transpose_conv_i8, transpose_conv_i16 or a build of them.
+        bindings: all of its buffers.
+        data_at: position of the data.
+        spec: its own last specialization constants.
+        push: its last push words.
+    """
+    a = node.attributes
+    assert isinstance(a, TransposeConvAttributes)
+    x, y = ctx.graph.input(node, data_at), ctx.graph.output(node)
+    n, oh, ow, oc = y.shape
+    _, kh, kw, _ = ctx.graph.input(node, 1).shape
+    groups = vectors_per_row(y.shape)
+    tiles = ceil_div(ceil_div(ow, a.stride_w), _TILE)
+    invocations = n * oh * a.stride_w * tiles * groups
+    ctx.dispatch_flat(
+        node,
+        shader,
+        bindings,
+        invocations=invocations,
+        spec=(_TILE, *spec),
+        push=(
+            *(invocations, groups, vectors_per_row(x.shape), tiles),
+            *(ow, oh, x.shape[2], x.shape[1]),
+            *(kw, kh, a.stride_w, a.stride_h),
+            Window(kw, a.stride_w).pad_before(ow, x.shape[2]),
+            Window(kh, a.stride_h).pad_before(oh, x.shape[1]),
+            *push,
+        ),
+        flops=2 * x.num_elements * oc * kh * kw,
+    )
+
+
 @register
 class QuantizedTransposeConv(TransposeConv):
     """TRANSPOSE_CONV."""
@@ -76,7 +123,7 @@ class QuantizedTransposeConv(TransposeConv):
         bias = bias_values(ctx.graph, node, oc, self.bias_at)
         scales = output_scales(ctx.graph, node, self.data_at)
         table, has_table = fused_table(ctx, node)
-        self._dispatch(
+        lower_transpose(
             node,
             ctx,
             "transpose_conv_i8",
@@ -88,6 +135,7 @@ class QuantizedTransposeConv(TransposeConv):
                 ctx.buffer(y.id),
                 table,
             ],
+            data_at=self.data_at,
             spec=(int(zero != 0), ic % LANES if zero != 0 else 0, has_table),
             push=(
                 *(q.flip, int_word(q.zero_point), int_word(zero)),
@@ -106,39 +154,12 @@ class QuantizedTransposeConv(TransposeConv):
             wide.channels,
             ctx.buffer(node.outputs[0]),
         ]
-        self._dispatch(node, ctx, "transpose_conv_i16", bindings, spec=wide.spec, push=wide.push)
-
-    def _dispatch(
-        self,
-        node: Node,
-        ctx: LoweringContext,
-        shader: str,
-        bindings: list[int],
-        *,
-        spec: tuple[int, ...],
-        push: tuple[int, ...],
-    ) -> None:
-        a = node.attributes
-        assert isinstance(a, TransposeConvAttributes)
-        x, y = ctx.graph.input(node, self.data_at), ctx.graph.output(node)
-        n, oh, ow, oc = y.shape
-        _, kh, kw, _ = ctx.graph.input(node, 1).shape
-        groups = vectors_per_row(y.shape)
-        tiles = ceil_div(ceil_div(ow, a.stride_w), _TILE)
-        invocations = n * oh * a.stride_w * tiles * groups
-        ctx.dispatch_flat(
+        lower_transpose(
             node,
-            shader,
+            ctx,
+            "transpose_conv_i16",
             bindings,
-            invocations=invocations,
-            spec=(_TILE, *spec),
-            push=(
-                *(invocations, groups, vectors_per_row(x.shape), tiles),
-                *(ow, oh, x.shape[2], x.shape[1]),
-                *(kw, kh, a.stride_w, a.stride_h),
-                Window(kw, a.stride_w).pad_before(ow, x.shape[2]),
-                Window(kh, a.stride_h).pad_before(oh, x.shape[1]),
-                *push,
-            ),
-            flops=2 * x.num_elements * oc * kh * kw,
+            data_at=self.data_at,
+            spec=wide.spec,
+            push=wide.push,
         )
