@@ -159,12 +159,17 @@ class Matrices:
     columns: int
     asymmetric: bool = False
     adj_y: bool = False
+    per_column: bool = False
 
     def __call__(self, w: ModelWriter) -> None:
         rng = np.random.default_rng(7)
         inner = self.x[-1]
         shape = (self.columns, inner) if self.adj_y else (inner, self.columns)
-        matrix = w.const(_filter(rng, shape), quantization=Quantization((0.0078125,), (0,)))
+        quantization = Quantization((0.0078125,), (0,))
+        if self.per_column:
+            scales = rng.uniform(0.001, 0.02, self.columns)
+            quantization = per_channel(scales, 0 if self.adj_y else 1)
+        matrix = w.const(_filter(rng, shape), quantization=quantization)
         attributes = BatchMatMulAttributes(
             adj_y=self.adj_y, asymmetric_quantize_inputs=self.asymmetric
         )
@@ -283,8 +288,9 @@ CASES = [
     ),
     *(
         Case(
-            f"hybrid_batch_matmul_{'x'.join(map(str, x))}{'_asymmetric' * asymmetric}{'_adjy' * adj_y}",
-            Matrices(x, 11, asymmetric, adj_y),
+            f"hybrid_batch_matmul_{'x'.join(map(str, x))}{'_asymmetric' * asymmetric}{'_adjy' * adj_y}"
+            f"{'_per_column' * per_column}",
+            Matrices(x, 11, asymmetric, adj_y, per_column),
             Values(x),
             exact=True,
         )
@@ -292,6 +298,7 @@ CASES = [
         for x in ((1, 16), (5, 37), (2, 3, 20), (1, 2, 4, 9))
         for asymmetric in (False, True)
         for adj_y in (False, True)
+        for per_column in (False, True)
     ),
 ]
 CASES += [
