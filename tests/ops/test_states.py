@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.ops.cases import lstm, quantized_lstm, recurrent
+from tests.ops.cases import lstm, quantized_lstm, quantized_svdf, recurrent
 from tests.support.case import Case, random_array
 from tests.support.compare import assert_close, assert_equal
 from tests.support.half import ROUNDING, half_model, to_half
@@ -19,7 +19,12 @@ RUNS = 3
 def _stateful() -> list[Case]:
     return [
         case
-        for case in (*lstm.CASES, *quantized_lstm.CASES, *recurrent.CASES)
+        for case in (
+            *lstm.CASES,
+            *quantized_lstm.CASES,
+            *quantized_svdf.CASES,
+            *recurrent.CASES,
+        )
         if case.declined is None
         and any(t.is_variable for t in read_model(case.model()).subgraphs[0].tensors.values())
     ]
