@@ -4,8 +4,11 @@
 // BATCH_MATMUL of int8, as batch_matmul: each invocation makes TILE rows of four columns of one
 // product. The invocations of a workgroup along y share the sum over the inner dimension.
 
+#define TABLE_BINDING 3
+#define TABLE_ID 6
 #include "dispatch.glsl"
 #include "quantize.glsl"
+#include "table.glsl"
 
 layout(constant_id = 3) const uint TILE = 4u;      // 1, or a multiple of 4
 layout(constant_id = 4) const uint IS_A_TURNED = 0u;
@@ -121,7 +124,8 @@ void main() {
     [[dont_unroll]] for (uint i = 0u; i < TILE; ++i) {
         if (row + i < p.rows) {
             ivec4 v = multiply_by_quantized(sums[0], ivec4(p.multiplier), ivec4(p.shift)) + p.y_zero;
-            y.data[(batch * p.rows + row + i) * p.column_groups + group] = pack_i8(clamp(v, -128, 127));
+            y.data[(batch * p.rows + row + i) * p.column_groups + group] =
+                through_table(pack_i8(clamp(v, -128, 127)));
         }
         [[unroll]] for (uint j = 1u; j < TILE; ++j) sums[j - 1u] = sums[j];
     }

@@ -1,12 +1,17 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // A binary operator on two quantized tensors that broadcast in any way. COMPARES, set by -D: the result
-// is a truth value.
+// is a truth value. FUSES: functions of bytes may be fused behind it.
 //
 // tflite_vk/ops/quantized/binary.py has the same numbers.
 
+#define TABLE_BINDING 3
+#define TABLE_ID 4
 #include "dispatch.glsl"
 #include "quantize.glsl"
+#ifdef FUSES
+#include "table.glsl"
+#endif
 
 layout(constant_id = 3) const uint BINARY_OP = 0u;
 const uint ADD = 0u;
@@ -112,6 +117,8 @@ void main() {
     if ((p.splat & 2u) != 0u) bv = ivec4(bv[at_b & 3u]);
 #ifdef COMPARES
     STORE(u32, y, i, combine(av, bv));
+#elif defined(FUSES)
+    y.data[i] = through_table(pack_i8(combine(av, bv)) ^ p.flip);
 #else
     STORE_Q(ACT, y, i, combine(av, bv), p.flip);
 #endif

@@ -13,6 +13,8 @@
 // most of its time; a GPU needs none of it. RAW: channels.glsl.
 
 #define CHANNELS_BINDING 2
+#define TABLE_BINDING 4
+#define TABLE_ID 10
 #include "dispatch.glsl"
 #include "dot4.glsl"
 

@@ -4,6 +4,8 @@
 // output channel o reads input channel o / multiplier.
 
 #define CHANNELS_BINDING 2
+#define TABLE_BINDING 4
+#define TABLE_ID 3
 #include "dispatch.glsl"
 
 const uint AS_DOUBLE = 0u;

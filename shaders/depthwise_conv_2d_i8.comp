@@ -7,6 +7,8 @@
 // x: groups of four channels; y, z: tiles along the rows. Weights lie in the plain tensor layout.
 
 #define CHANNELS_BINDING 2
+#define TABLE_BINDING 4
+#define TABLE_ID 7
 #include "dispatch.glsl"
 
 layout(constant_id = 3) const uint TILE_P = 4u;

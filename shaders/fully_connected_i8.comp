@@ -6,6 +6,8 @@
 // Weights: [input group][output group] of uvec4, as conv_2d_i8.
 
 #define CHANNELS_BINDING 2
+#define TABLE_BINDING 4
+#define TABLE_ID 6
 #include "dispatch.glsl"
 #include "dot4.glsl"
 

@@ -4,29 +4,44 @@
 // inputs add to the gates was computed before, for all steps at once (lowering of ops/lstm.py).
 //
 // Gates stand in the order input, forget, cell, output; without an input gate (CIFG) three are left.
+// HYBRID, set by -D: weights are int8, and what they meet is quantized in every step, as TFLite does.
+//
 // Between steps everything is float32 in a scratch buffer; its padding lanes stay finite, because
 // weights are padded with zeros and the states that are read are masked.
 
 #include "dispatch.glsl"
 #include "math.glsl"
 #include "tensor.glsl"
+#ifdef HYBRID
+#include "dot4.glsl"
+#endif
 
 layout(constant_id = 3) const uint GATES = 4u;
 layout(constant_id = 4) const uint HAS_PEEPHOLE = 0u;
 layout(constant_id = 5) const uint HAS_LAYER_NORM = 0u;
 layout(constant_id = 6) const uint HAS_PROJECTION = 0u;
 layout(constant_id = 7) const uint ACTIVATION = 5u;  // numbered as in epilogue.glsl
+#ifdef HYBRID
+layout(constant_id = 8) const uint IS_ASYMMETRIC = 0u;
+#define MATRIX u32  // as conv_2d_i8
+#else
+#define MATRIX f32
+#endif
 
 TENSOR_IN(0, f32, inputs);      // [step and sequence][gate][cell group]
-TENSOR_IN(1, f32, recurrent);   // [output][gate][cell group] of vec4 over cells
+TENSOR_IN(1, MATRIX, recurrent);   // [output][gate][cell group] of vec4 over cells
 TENSOR_IN(2, f32, vectors);     // bias of 4 gates, peepholes of 3, norms of 4, projection bias
-TENSOR_IN(3, f32, projection);  // [cell][output group] of vec4 over outputs
+TENSOR_IN(3, MATRIX, projection);  // [cell][output group] of vec4 over outputs
 TENSOR_IN(4, ACT, h_before);
 TENSOR_IN(5, ACT, c_before);
 TENSOR_OUT(6, ACT, h_after);
 TENSOR_OUT(7, ACT, c_after);
 layout(set = 0, binding = 8, std430) coherent buffer scratch_block { vec4 data[]; } scratch;
 TENSOR_OUT(9, ACT, y);
+#ifdef HYBRID
+#define WORDS_BINDING 10
+#include "hybrid_row.glsl"
+#endif
 
 layout(push_constant) uniform Push {
     uint sequences;
@@ -112,16 +127,39 @@ void normalize_gate(uint gate) {
     }
 }
 
+#ifdef HYBRID
+uint words_at;  // of this sequence
+
+// Behind the vectors: scales of the gates, scale of the projection, sums of the recurrent weights of each
+// cell, sums of the projection weights of each output.
+vec4 hybrid_vector(uint which) { return vectors.data[11u * p.cell_groups + p.output_groups + which]; }
+float gate_scale(uint gate) { return hybrid_vector(0u)[gate]; }
+float projection_scale() { return hybrid_vector(1u).x; }
+vec4 recurrent_sums(uint i) { return hybrid_vector(2u + i); }
+vec4 projection_sums(uint o) { return hybrid_vector(2u + GATES * p.cell_groups + o); }
+
+// What the outputs of the step before add to group i of all gates.
+vec4 recurrent_part(uint i, uint groups, uint gate) {
+    ivec4 sum = ivec4(0);
+    for (uint k = 0u; k < p.output_groups; ++k) sum += dot4(words.data[words_at + k], recurrent.data[k * groups + i]);
+    return (vec4(sum) - float(row_zero) * recurrent_sums(i)) * (row_scale * gate_scale(gate));
+}
+#endif
+
 void sum_gates(uint row) {
     uint groups = GATES * p.cell_groups;
     for (uint i = gl_LocalInvocationID.x; i < groups; i += gl_WorkGroupSize.x) {
         vec4 sum = inputs.data[row * groups + i];
+#ifdef HYBRID
+        sum += recurrent_part(i, groups, i / p.cell_groups);
+#else
         for (uint k = 0u; k < p.output_groups; ++k) {
             vec4 h = scratch.data[h_at + k];
             uint at = k * 4u * groups + i;
             sum += h.x * recurrent.data[at] + h.y * recurrent.data[at + groups]
                 + h.z * recurrent.data[at + 2u * groups] + h.w * recurrent.data[at + 3u * groups];
         }
+#endif
         uint gate = i / p.cell_groups;
         uint c = i - gate * p.cell_groups;
         if (HAS_PEEPHOLE != 0u && gate < CELL) sum += scratch.data[cell_at + c] * peephole(gate, c);
@@ -149,14 +187,25 @@ void update_cells() {
 }
 
 void project() {
+#ifdef HYBRID
+    quantize_row(hidden_at, p.cell_groups, p.cells, words_at);
+#endif
     for (uint o = gl_LocalInvocationID.x; o < p.output_groups; o += gl_WorkGroupSize.x) {
         vec4 sum = vectors.data[11u * p.cell_groups + o];
+#ifdef HYBRID
+        ivec4 products = ivec4(0);
+        for (uint k = 0u; k < p.cell_groups; ++k) {
+            products += dot4(words.data[words_at + k], projection.data[k * p.output_groups + o]);
+        }
+        sum += (vec4(products) - float(row_zero) * projection_sums(o)) * (row_scale * projection_scale());
+#else
         for (uint k = 0u; k < p.cell_groups; ++k) {
             vec4 m = scratch.data[hidden_at + k];
             uint at = k * 4u * p.output_groups + o;
             sum += m.x * projection.data[at] + m.y * projection.data[at + p.output_groups]
                 + m.z * projection.data[at + 2u * p.output_groups] + m.w * projection.data[at + 3u * p.output_groups];
         }
+#endif
         scratch.data[h_at + o] = clip(sum, p.projection_clip);
     }
 }
@@ -168,6 +217,9 @@ void main() {
     cell_at = gates_at + 4u * p.cell_groups;
     hidden_at = cell_at + p.cell_groups;
     h_at = hidden_at + p.cell_groups;
+#ifdef HYBRID
+    words_at = sequence * max(p.cell_groups, p.output_groups);
+#endif
     uint begin = gl_LocalInvocationID.x;
     const uint stride = gl_WorkGroupSize.x;
 
@@ -180,6 +232,9 @@ void main() {
     meet();
     for (uint step = 0u; step < p.steps; ++step) {
         uint row = (p.is_reverse != 0u ? p.steps - 1u - step : step) * p.step_rows + sequence * p.sequence_rows;
+#ifdef HYBRID
+        quantize_row(h_at, p.output_groups, p.outputs, words_at);
+#endif
         sum_gates(row);
         meet();
         if (HAS_LAYER_NORM != 0u) {

@@ -10,11 +10,13 @@
 
 #include "dispatch.glsl"
 #include "dot4.glsl"
-#include "quantize.glsl"
+#include "fixed_point.glsl"
+#include "wide.glsl"
 
 layout(constant_id = 3) const uint GATES = 4u;
 layout(constant_id = 4) const uint HAS_PEEPHOLE = 0u;
 layout(constant_id = 5) const uint HAS_PROJECTION = 0u;
+layout(constant_id = 6) const uint HAS_LAYER_NORM = 0u;
 
 TENSOR_IN(0, i32, inputs);      // [step and sequence][gate][cell group]
 TENSOR_IN(1, u32, recurrent);   // [output group][gate][cell group], as conv_2d_i8
@@ -31,6 +33,7 @@ layout(set = 0, binding = 10, std430) readonly buffer tables_block { int data[];
 layout(push_constant) uniform Push {
     uint sequences;
     uint steps;
+    uint cells;
     uint cell_groups;
     uint output_groups;
     uint step_rows;       // rows of inputs and y from step to step
@@ -56,8 +59,15 @@ const uint LOGISTIC = 0u;
 const uint TANH = 1u;
 const uint TANH_OF_CELL = 2u;
 
-// Vectors of the cells behind the factors.
+// Vectors of the cells behind the factors: biases of either product, then these.
+const uint FACTORS = 3u;
 const uint PEEPHOLES = 2u * GATES;
+const uint NORMS = PEEPHOLES + HAS_PEEPHOLE * GATES;
+const uint NORM_BIASES = NORMS + GATES;
+const uint PROJECTION_BIAS = NORMS + 2u * HAS_LAYER_NORM * GATES;
+
+shared int partial[gl_WorkGroupSize.x];
+shared uvec2 partial_squares[gl_WorkGroupSize.x];
 
 uint gates_at, cell_at, hidden_at, h_at;  // groups of this sequence in scratch
 
@@ -77,14 +87,16 @@ ivec4 look_up(uint which, ivec4 v) {
 ivec4 to_i16(ivec4 v) { return clamp(v, -32768, 32767); }
 
 // Multipliers and shifts of a gate: inputs, then outputs of the step before.
-ivec4 factors(uint gate) { return constants.data[2u * gate]; }
-ivec4 peephole_factor(uint gate) { return constants.data[2u * gate + 1u]; }
-ivec4 vector(uint which, uint c) { return constants.data[2u * GATES + which * p.cell_groups + c]; }
+ivec4 factors(uint gate) { return constants.data[FACTORS * gate]; }
+// Of the peephole, of the layer normalization.
+ivec4 more_factors(uint gate) { return constants.data[FACTORS * gate + 1u]; }
+int variance_guard(uint gate) { return constants.data[FACTORS * gate + 2u].x; }
+ivec4 vector(uint which, uint c) { return constants.data[FACTORS * GATES + which * p.cell_groups + c]; }
 
 ivec4 scaled(ivec4 v, int multiplier, int shift) { return multiply_by_quantized(v, ivec4(multiplier), ivec4(shift)); }
 
 ivec4 with_peephole(ivec4 v, uint gate, uint c, ivec4 cell) {
-    ivec4 f = peephole_factor(gate);
+    ivec4 f = more_factors(gate);
     return to_i16(scaled(cell * vector(PEEPHOLES + gate, c), f.x, f.y) + v);
 }
 
@@ -105,6 +117,75 @@ void sum_gates(uint row) {
     }
 }
 
+// Sum of a gate and of its squares, the latter in two words.
+int sums_of(uint gate, out uint low, out uint high) {
+    uint at = gates_at + gate * p.cell_groups;
+    uint me = gl_LocalInvocationID.x;
+    int sum = 0;
+    low = 0u;
+    high = 0u;
+    for (uint c = me; c < p.cell_groups; c += gl_WorkGroupSize.x) {
+        ivec4 v = scratch.data[at + c];
+        for (uint k = 0u; k < min(4u, p.cells - 4u * c); ++k) {
+            uint carry;
+            sum += v[k];
+            low = uaddCarry(low, uint(v[k] * v[k]), carry);
+            high += carry;
+        }
+    }
+    partial[me] = sum;
+    partial_squares[me] = uvec2(low, high);
+    for (uint live = gl_WorkGroupSize.x / 2u; live > 0u; live /= 2u) {
+        barrier();
+        if (me < live) {
+            uint carry;
+            uvec2 other = partial_squares[me + live];
+            partial[me] += partial[me + live];
+            partial_squares[me] = uvec2(
+                uaddCarry(partial_squares[me].x, other.x, carry), partial_squares[me].y + other.y);
+            partial_squares[me].y += carry;
+        }
+    }
+    barrier();
+    sum = partial[0];
+    low = partial_squares[0].x;
+    high = partial_squares[0].y;
+    barrier();
+    return sum;
+}
+
+// Layer normalization of one gate. Each invocation touches its own groups only.
+//
+// Source: PortableApplyLayerNorm of tflite/kernels/internal/reference/portable_tensor_utils.cc.
+void normalize_gate(uint gate) {
+    uint low, high, upper, lower, borrow;
+    int sum = sums_of(gate, low, high);
+    // 1024 * sum / cells, toward zero, without the 64 bits of the product.
+    int count = int(p.cells);
+    int quotient = sum / count;
+    int mean = quotient * 1024 + (sum - quotient * count) * 1024 / count;
+    // 2^20 times the variance: squares * (2^20 / cells) - mean^2.
+    uint factor = (1u << 20) / p.cells;
+    umulExtended(low, factor, upper, lower);
+    upper += high * factor;
+    uint mean_upper, mean_lower;
+    umulExtended(uint(abs(mean)), uint(abs(mean)), mean_upper, mean_lower);
+    lower = usubBorrow(lower, mean_lower, borrow);
+    int top = int(upper - mean_upper - borrow);
+    int variance = top < 0 ? 0 : int((lower >> 20) | (uint(top) << 12));
+    if (variance < 1) variance = variance_guard(gate);
+    int inverse_shift;
+    int inverse = inverse_sqrt(variance, inverse_shift);
+    ivec4 f = more_factors(gate);
+    uint at = gates_at + gate * p.cell_groups;
+    for (uint c = gl_LocalInvocationID.x; c < p.cell_groups; c += gl_WorkGroupSize.x) {
+        ivec4 v = scaled(1024 * scratch.data[at + c] - mean, inverse, inverse_shift);
+        v = v * vector(NORMS + gate, c) + vector(NORM_BIASES + gate, c);
+        v = (v + mix(ivec4(-512), ivec4(512), greaterThan(v, ivec4(0)))) / 1024;
+        scratch.data[at + c] = to_i16(scaled(v, f.z, f.w));
+    }
+}
+
 ivec4 gate_value(uint gate, uint c) { return scratch.data[gates_at + gate * p.cell_groups + c]; }
 
 // a * b / 2^shift as int16 holds it.
@@ -120,9 +201,13 @@ void update_cells() {
         ivec4 cell = to_i16(kept + product(enter, look_up(TANH, gate_value(CELL, c)), p.cell_shift));
         if (p.cell_clip > 0) cell = clamp(cell, -p.cell_clip, p.cell_clip);
         scratch.data[cell_at + c] = cell;
-        ivec4 leave = gate_value(OUTPUT, c);
-        if (HAS_PEEPHOLE != 0u) leave = with_peephole(leave, OUTPUT, c, cell);
-        ivec4 hidden = look_up(LOGISTIC, leave) * look_up(TANH_OF_CELL, cell);
+        if (HAS_PEEPHOLE != 0u) {
+            scratch.data[gates_at + OUTPUT * p.cell_groups + c] = with_peephole(gate_value(OUTPUT, c), OUTPUT, c, cell);
+        }
+    }
+    if (HAS_LAYER_NORM != 0u) normalize_gate(OUTPUT);
+    for (uint c = gl_LocalInvocationID.x; c < p.cell_groups; c += gl_WorkGroupSize.x) {
+        ivec4 hidden = look_up(LOGISTIC, gate_value(OUTPUT, c)) * look_up(TANH_OF_CELL, scratch.data[cell_at + c]);
         hidden = scaled(hidden, p.hidden_multiplier, p.hidden_shift) + p.hidden_zero;
         uint word = pack_i8(clamp(hidden, -128, 127));
         scratch.data[(HAS_PROJECTION != 0u ? hidden_at : h_at) + c] = ivec4(int(word), 0, 0, 0);
@@ -131,7 +216,7 @@ void update_cells() {
 
 void project() {
     for (uint o = gl_LocalInvocationID.x; o < p.output_groups; o += gl_WorkGroupSize.x) {
-        ivec4 sum = constants.data[2u * GATES + (2u * GATES + HAS_PEEPHOLE * GATES) * p.cell_groups + o];
+        ivec4 sum = constants.data[FACTORS * GATES + PROJECTION_BIAS * p.cell_groups + o];
         for (uint k = 0u; k < p.cell_groups; ++k) {
             sum += dot4(uint(scratch.data[hidden_at + k].x), projection.data[k * p.output_groups + o]);
         }
@@ -162,6 +247,9 @@ void main() {
         uint row = step * p.step_rows + sequence * p.sequence_rows;
         sum_gates(row);
         meet();
+        if (HAS_LAYER_NORM != 0u) {
+            for (uint gate = 0u; gate < OUTPUT; ++gate) normalize_gate(gate);
+        }
         update_cells();
         meet();
         if (HAS_PROJECTION != 0u) {

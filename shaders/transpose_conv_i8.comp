@@ -8,6 +8,8 @@
 // point adds is taken off tap by tap; inputs outside the image read as it.
 
 #define CHANNELS_BINDING 2
+#define TABLE_BINDING 5
+#define TABLE_ID 6
 #include "dispatch.glsl"
 #include "dot4.glsl"
 
@@ -22,7 +24,7 @@ const uint AS_DOUBLE = 0u;
 TENSOR_IN(0, i8, x);
 TENSOR_IN(1, u32, weights);
 TENSOR_IN(3, i32, tap_sums);  // [tap][output group]: the weights less their zero point, summed up
-TENSOR_OUT(4, i8, y);
+TENSOR_OUT(4, RESULT, y);
 
 layout(push_constant) uniform Push {
     uint num_tiles;          // invocations in all
@@ -42,9 +44,9 @@ layout(push_constant) uniform Push {
 
 ivec4 sums[TILE];
 
-void add_tap(uint tap, uint line, uint column, uint group) {
-    uint zeros = (uint(p.input_zero) & 0xFFu) * 0x01010101u;
-    ivec4 fixed_part = p.input_zero * tap_sums.data[tap * p.output_groups + group];
+void add_tap(uint tap, uint line, uint column, uint group, int zero) {
+    uint zeros = (uint(zero) & 0xFFu) * 0x01010101u;
+    ivec4 fixed_part = zero * tap_sums.data[tap * p.output_groups + group];
     [[unroll]] for (uint i = 0u; i < TILE; ++i) sums[i] -= fixed_part;
     for (uint c = 0u; c < p.input_groups; ++c) {
         uvec4 w = weights.data[(tap * p.input_groups + c) * p.output_groups + group];
@@ -75,6 +77,7 @@ void main() {
     uint oy = row - image * p.y_size.y;
     if (phase + first * p.stride.x >= p.y_size.x) return;
 
+    int zero = input_zero(p.input_zero, image);
     ivec4 b = channel_bias(group);
     [[unroll]] for (uint i = 0u; i < TILE; ++i) sums[i] = b;
 
@@ -88,7 +91,7 @@ void main() {
         uint line = (image * p.x_size.y + iy) * p.x_size.x;
         uint ix = quotient.x + first;
         for (uint kx = remainder.x; kx < p.kernel.x; kx += p.stride.x, --ix) {
-            add_tap(ky * p.kernel.x + kx, line, ix, group);
+            add_tap(ky * p.kernel.x + kx, line, ix, group, zero);
         }
     }
 

@@ -69,7 +69,13 @@ def lower(
         if (reason := registry.unsupported_reason(node, graph, device.limits)) is not None:
             raise UnsupportedOpError(f"{node.op} #{node.index}: {reason}", node.index)
     wanted = nodes_named(graph, fp32_ops)
-    graph = run_passes(graph, registry.ends_in_epilogue, fusion=fusion)
+    graph = run_passes(
+        graph,
+        registry.ends_in_epilogue,
+        fusion=fusion,
+        is_table=registry.is_table,
+        takes_table=registry.takes_table,
+    )
     ctx = LoweringContext(graph, device, tuned=tuned or {}, effort=effort)
     full = fp32_outputs(graph, wanted) if half else frozenset()
     buffers: dict[int, int] = {}

@@ -52,7 +52,9 @@ What the Vulkan delegate runs, next to what TFLite's own GPU delegate accepts. {
   with quantized weights.
 * **Ranks** are those that tests run. No operator takes more than {max_rank} dimensions.
 * **Fusion**: an operator that *joins* becomes part of the kernel before it, or of a chain of its kind;
-  one that is *joined* takes such operators into its own kernel.
+  one that is *joined* takes such operators into its own kernel. This is about floats. Of 8-bit integers,
+  functions of one value and QUANTIZE join each other, convolutions, FULLY_CONNECTED, BATCH_MATMUL and
+  binary operators.
 * **Cases** are the tests in `tests/ops/cases` whose model has the operator.
 * A `STABLEHLO_COMPOSITE` runs as the operators of its decomposition do: in its place where the device
   takes the whole model, as a subgraph that the CPU calls otherwise.

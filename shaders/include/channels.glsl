@@ -4,8 +4,11 @@
 #define CHANNELS_GLSL
 
 #include "quantize.glsl"
+#ifndef RAW
+#include "table.glsl"
+#endif
 
-// CHANNELS_BINDING: where the buffer is bound. AS_DOUBLE, a constant of the kernel: scales are doubles,
+// CHANNELS_BINDING: where the buffer is bound; table.glsl says what else is to be defined. AS_DOUBLE, a constant of the kernel: scales are doubles,
 // as in TFLite's FULLY_CONNECTED; otherwise multipliers and shifts.
 //
 // RAW, set by -D: activations were quantized while running. The sums are written as they are
@@ -37,7 +40,7 @@ uint requantize(ivec4 sum, uint group, int output_zero, int lowest, int highest,
     ivec4 scaled = AS_DOUBLE != 0u
         ? scale_as_double(sum, uvec4(multiplier), uvec4(channels.data[group * 4u + 3u]), shift)
         : multiply_by_quantized(sum, multiplier, shift);
-    return pack_i8(clamp(scaled + output_zero, lowest, highest)) ^ flip_out;
+    return through_table(pack_i8(clamp(scaled + output_zero, lowest, highest)) ^ flip_out);
 }
 #endif
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tflite_vk
-from tests.ops.cases import lstm, quantized_lstm, recurrent
+from tests.ops.cases import lstm, quantized_lstm, quantized_svdf, recurrent
 from tests.support.case import Case, random_array
 from tests.support.compare import assert_close, assert_equal
 from tests.support.half import ROUNDING, half_model, to_half
@@ -21,7 +21,12 @@ RUNS = 3
 def _stateful() -> list[Case]:
     return [
         case
-        for case in (*lstm.CASES, *quantized_lstm.CASES, *recurrent.CASES)
+        for case in (
+            *lstm.CASES,
+            *quantized_lstm.CASES,
+            *quantized_svdf.CASES,
+            *recurrent.CASES,
+        )
         if case.declined is None
         and any(t.is_variable for t in read_model(case.model()).subgraphs[0].tensors.values())
     ]
@@ -31,8 +36,17 @@ def _stateful() -> list[Case]:
 _TOLERANCE = {"fp32": (1e-3, 1e-4), "fp16": (1e-3, (RUNS + 1) * ROUNDING)}
 
 
-@pytest.mark.parametrize("precision", list(_TOLERANCE))
-@pytest.mark.parametrize("case", _stateful(), ids=lambda case: case.name)
+# A state that float16 has rounded is quantized to 8 bits again where weights are int8: values move by
+# whole steps from run to run. test_ops_half.py holds the first run of these to its tolerance.
+_RUNS = [
+    pytest.param(case, precision, id=f"{case.name}-{precision}")
+    for case in _stateful()
+    for precision in _TOLERANCE
+    if precision == "fp32" or not case.name.startswith("hybrid")
+]
+
+
+@pytest.mark.parametrize(("case", "precision"), _RUNS)
 def test_state_is_kept_and_reset(case: Case, precision: str, device: Device) -> None:
     is_half = precision == "fp16" and not case.exact
     data = half_model(case) if is_half else case.model()

@@ -91,6 +91,7 @@ class Step:
         operand_first: True where the operand stands on the left (const - x).
         attributes: the operator's own, such as alpha of LEAKY_RELU.
         source: index of the TFLite node it came from; None for a fused_activation_function.
+        result: of a function of an 8-bit integer, the tensor it makes; None for floats.
     """
 
     op: str
@@ -98,6 +99,7 @@ class Step:
     operand_first: bool = False
     attributes: Attributes = field(default_factory=NoAttributes)
     source: int | None = None
+    result: int | None = None
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ class Node:
         sources: TFLite node indices this node stands for, where there are more than its own.
         is_inlined: it comes out of a composite's decomposition, and has the composite's index.
         intermediates: scales of an LSTM's values in between, in TFLite's order.
+        made: tensor that it would write without its steps, where these are functions of integers.
     """
 
     index: int
@@ -129,6 +132,7 @@ class Node:
     sources: tuple[int, ...] = ()
     is_inlined: bool = False
     intermediates: tuple[Quantization | None, ...] = ()
+    made: int | None = None
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -173,6 +177,10 @@ class Graph:
     def optional_input(self, node: Node, position: int) -> Tensor | None:
         """The tensor at an input position, None where it is absent."""
         return self.input(node, position) if node.has_input(position) else None
+
+    def made(self, node: Node) -> Tensor:
+        """What a node computes in integers before its fused steps; output 0 where it has none."""
+        return self.output(node) if node.made is None else self.tensors[node.made]
 
     def output(self, node: Node, position: int = 0) -> Tensor:
         """The tensor at an output position."""

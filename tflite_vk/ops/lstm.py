@@ -9,7 +9,7 @@ from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.lstm_basic import basic_shapes, is_basic, lower_basic
 from tflite_vk.ops.lstm_lowering import States, lower_direction
-from tflite_vk.ops.lstm_weights import LstmWeights, Positions, read_weights
+from tflite_vk.ops.lstm_weights import Floats, LstmWeights, Positions, constant, read_weights
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.sequences import (
@@ -37,6 +37,9 @@ class Lstm(Operator):
     def check(self, node: Node, graph: Graph) -> str | None:
         return "its input is a constant" if graph.input(node, 0).is_const else None
 
+    def _constant(self, node: Node, graph: Graph, position: int) -> Floats | None:
+        return constant(node, graph, position)
+
     def _read(self, node: Node, graph: Graph) -> tuple[LstmWeights, Sequences]:
         """Everything about a node.
 
@@ -57,7 +60,7 @@ class Lstm(Operator):
             raise ValueError(f"input has shape {list(shape)} (supported: rank {rank})")
         sequences = Sequences.of(shape, time_major=a.time_major and rank == 3)
         at = Positions() if len(node.inputs) == 24 else Positions(norms=None)
-        weights = read_weights(node, graph, at, shape[-1])
+        weights = read_weights(node, graph, at, shape[-1], self._constant)
         count = sequences.count
         check_states(
             node,

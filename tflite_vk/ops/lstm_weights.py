@@ -5,7 +5,7 @@ Source: tflite/kernels/lstm_shared.h and lstm_eval.cc.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -130,21 +130,34 @@ def _expect(name: str, values: Sequence[Floats | None], shape: tuple[int, ...]) 
             raise ValueError(f"{name} have shape {list(value.shape)}, {list(shape)} fits")
 
 
-def read_weights(node: Node, graph: Graph, at: Positions, inputs: int) -> LstmWeights:
+Read = Callable[[Node, Graph, int], Floats | None]
+"""Reads an optional constant input."""
+
+
+def read_weights(
+    node: Node, graph: Graph, at: Positions, inputs: int, read_one: Read = constant
+) -> LstmWeights:
     """Weights of a node for so many inputs a step.
+
+    Args:
+        node: the node.
+        graph: its graph.
+        at: where it has its tensors.
+        inputs: of a step.
+        read_one: reads one of them.
 
     Raises:
         ValueError: some are missing, not constant, no float, or don't fit.
     """
 
     def read(first: int, count: int) -> list[Floats | None]:
-        return [constant(node, graph, first + i) for i in range(count)]
+        return [read_one(node, graph, first + i) for i in range(count)]
 
     input_weights, recurrent = read(at.input_weights, 4), read(at.recurrent_weights, 4)
     peepholes, biases = read(at.peepholes, 3), read(at.biases, 4)
     norms = read(at.norms, 4) if at.norms is not None else [None] * 4
-    projection = constant(node, graph, at.projection_weights)
-    projection_bias = constant(node, graph, at.projection_bias)
+    projection = read_one(node, graph, at.projection_weights)
+    projection_bias = read_one(node, graph, at.projection_bias)
     forget, back = input_weights[1], recurrent[1]
     if forget is None or back is None or forget.ndim != 2 or back.ndim != 2:
         raise ValueError("weights of the forget gate are missing or no matrices")

@@ -62,6 +62,16 @@ class Operator(ABC):
         del node, graph
         return False
 
+    def is_table(self, node: Node, graph: Graph) -> bool:
+        """True for a function of one 8-bit value with 8-bit results."""
+        del node, graph
+        return False
+
+    def takes_table(self, node: Node, graph: Graph) -> bool:
+        """True where the kernel maps its 8-bit results through a table, as fused functions become."""
+        del node, graph
+        return False
+
     @abstractmethod
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         """Add the node's dispatches to the program."""

@@ -78,6 +78,18 @@ def ends_in_epilogue(node: Node, graph: Graph) -> bool:
     return graph.output(node).dtype is DType.FLOAT32
 
 
+def is_table(node: Node, graph: Graph) -> bool:
+    """True for a function of one 8-bit value, which a kernel before it can take in."""
+    operator = find(node, graph)
+    return operator is not None and operator.is_table(node, graph)
+
+
+def takes_table(node: Node, graph: Graph) -> bool:
+    """True for a node whose kernel maps its 8-bit results through a table."""
+    operator = find(node, graph)
+    return operator is not None and operator.takes_table(node, graph)
+
+
 def infer_shapes(node: Node, graph: Graph) -> list[Shape] | None:
     """Shapes of a node's outputs; None where unknown before running.
 

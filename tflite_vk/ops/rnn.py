@@ -14,7 +14,7 @@ from tflite_vk.layout import pack
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.conv_weights import pack_filter
 from tflite_vk.ops.launch import fold
-from tflite_vk.ops.lstm_weights import constant
+from tflite_vk.ops.lstm_weights import Read, constant
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.sequences import (
@@ -33,7 +33,7 @@ Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class _Layer:
+class Layer:
     """One direction: weights [units, inputs] and [units, units], bias, position of the state."""
 
     weights: Floats
@@ -47,13 +47,23 @@ class _Layer:
         return int(self.weights.shape[0])
 
 
-def _read_layer(node: Node, graph: Graph, first: int, sequences: Sequences) -> _Layer:
+def read_layer(
+    node: Node, graph: Graph, first: int, sequences: Sequences, read_matrix: Read = constant
+) -> Layer:
     """The four inputs of a direction, from a position on.
+
+    Args:
+        node: the node.
+        graph: its graph.
+        first: the position.
+        sequences: of its input.
+        read_matrix: reads weights.
 
     Raises:
         ValueError: some are missing, not constant, no float, or don't fit.
     """
-    weights, recurrent, bias = (constant(node, graph, first + i) for i in range(3))
+    weights, recurrent = (read_matrix(node, graph, first + i) for i in range(2))
+    bias = constant(node, graph, first + 2)
     inputs = graph.input(node, 0).shape[-1]
     if weights is None or recurrent is None or bias is None:
         raise ValueError("weights or bias are missing")
@@ -64,11 +74,11 @@ def _read_layer(node: Node, graph: Graph, first: int, sequences: Sequences) -> _
             f"don't fit {inputs} inputs"
         )
     check_states(node, graph, {first + 3: (sequences.count, units)})
-    return _Layer(weights, recurrent, bias, first + 3)
+    return Layer(weights, recurrent, bias, first + 3)
 
 
 def _lower_layer(
-    node: Node, ctx: LoweringContext, layer: _Layer, sequences: Sequences, target: Target
+    node: Node, ctx: LoweringContext, layer: Layer, sequences: Sequences, target: Target
 ) -> None:
     """Add the two dispatches of one direction: all input products at once, then the steps."""
     a = node.attributes
@@ -129,9 +139,12 @@ class Rnn(Operator):
     def check(self, node: Node, graph: Graph) -> str | None:
         return "its input is a constant" if graph.input(node, 0).is_const else None
 
-    def _read(self, node: Node, graph: Graph) -> tuple[_Layer, Sequences]:
+    def _matrix(self, node: Node, graph: Graph, position: int) -> Floats | None:
+        return constant(node, graph, position)
+
+    def _read(self, node: Node, graph: Graph) -> tuple[Layer, Sequences]:
         sequences = _sequences(node, graph, 2 if node.op == "RNN" else 3)
-        return _read_layer(node, graph, 1, sequences), sequences
+        return read_layer(node, graph, 1, sequences, self._matrix), sequences
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
         layer, _ = self._read(node, graph)
@@ -156,13 +169,13 @@ class BidirectionalRnn(Operator):
     def check(self, node: Node, graph: Graph) -> str | None:
         return "its input is a constant" if graph.input(node, 0).is_const else None
 
-    def _read(self, node: Node, graph: Graph) -> tuple[_Layer, _Layer, Sequences]:
+    def _read(self, node: Node, graph: Graph) -> tuple[Layer, Layer, Sequences]:
         a = node.attributes
         assert isinstance(a, BidirectionalRnnAttributes)
         if any(node.has_input(i) for i in (9, 10, 11)):
             raise ValueError("has an auxiliary input (supported: none)")
         sequences = _sequences(node, graph, 3)
-        forward, backward = (_read_layer(node, graph, i, sequences) for i in (1, 5))
+        forward, backward = (read_layer(node, graph, i, sequences) for i in (1, 5))
         check_directions(node, forward.units, merge=a.merge_outputs)
         return forward, backward, sequences
 

@@ -14,7 +14,7 @@ from tflite_vk.ir.attributes import SvdfAttributes
 from tflite_vk.ir.graph import Graph, Node, Step
 from tflite_vk.layout import pack, words_for
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.lstm_weights import constant
+from tflite_vk.ops.lstm_weights import Floats, constant
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.sequences import check_states, input_products
@@ -45,6 +45,13 @@ class Svdf(Operator):
     def check(self, node: Node, graph: Graph) -> str | None:
         return "its input is a constant" if graph.input(node, 0).is_const else None
 
+    def _matrix(self, node: Node, graph: Graph, position: int) -> Floats | None:
+        return constant(node, graph, position)
+
+    def _products(self, node: Node, ctx: LoweringContext, features: Floats, rows: int) -> int:
+        """Add the dispatches that multiply the inputs with the features' weights, in float32."""
+        return input_products(node, ctx, ctx.buffer(node.inputs[0]), features, rows)
+
     def _read(self, node: Node, graph: Graph) -> _Parts:
         """Everything about a node.
 
@@ -54,7 +61,7 @@ class Svdf(Operator):
         a = node.attributes
         assert isinstance(a, SvdfAttributes)
         shape = graph.input(node, 0).shape
-        features, times = constant(node, graph, 1), constant(node, graph, 2)
+        features, times = (self._matrix(node, graph, i) for i in (1, 2))
         if len(shape) != 2 or features is None or times is None:
             raise ValueError(f"input has shape {list(shape)} (supported: rank 2)")
         filters = features.shape[0]
@@ -83,7 +90,7 @@ class Svdf(Operator):
         state, y = ctx.graph.input(node, _STATE), ctx.graph.output(node)
         filters, memory = parts.times.shape
         groups = num_vectors(state.shape)
-        newest = input_products(node, ctx, ctx.buffer(node.inputs[0]), parts.features, y.shape[0])
+        newest = self._products(node, ctx, parts.features, y.shape[0])
         moved = ctx.temporary(words_for(state.shape, ctx.storage(state)), "moved state")
         ctx.dispatch_flat(
             node,

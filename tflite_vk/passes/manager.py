@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.ir.graph import Graph
 from tflite_vk.ir.verify import verify_graph
 from tflite_vk.passes.dequantize_inputs import dequantize_inputs
 from tflite_vk.passes.fuse_elementwise import fuse_elementwise
+from tflite_vk.passes.fuse_tables import Question, fuse_tables
 from tflite_vk.passes.remove_no_ops import remove_no_ops
 from tflite_vk.passes.rename_stablehlo import rename_stablehlo
 from tflite_vk.passes.split_activations import split_activations
@@ -16,7 +17,12 @@ from tflite_vk.passes.to_elementwise import to_elementwise
 
 
 def run_passes(
-    graph: Graph, ends_in_epilogue: Callable[[Node, Graph], bool], *, fusion: bool = True
+    graph: Graph,
+    ends_in_epilogue: Question,
+    *,
+    fusion: bool = True,
+    is_table: Question | None = None,
+    takes_table: Question | None = None,
 ) -> Graph:
     """Rewrite a graph for lowering.
 
@@ -24,6 +30,9 @@ def run_passes(
         graph: constants already folded.
         ends_in_epilogue: True for a node whose kernel applies fused steps to output 0.
         fusion: False keeps one kernel an operator, to find a fault or to compare.
+        is_table: True for a function of one 8-bit value.
+        takes_table: True for a node whose kernel maps its results through a table. Where either is
+            None, no such functions are fused.
     """
     passes: list[Callable[[Graph], Graph]] = [
         rename_stablehlo,
@@ -35,6 +44,8 @@ def run_passes(
     ]
     if fusion:
         passes.append(lambda g: fuse_elementwise(g, ends_in_epilogue))
+        if is_table is not None and takes_table is not None:
+            passes.append(lambda g: fuse_tables(g, is_table, takes_table))
     for rewrite in passes:
         graph = rewrite(graph)
         verify_graph(graph)

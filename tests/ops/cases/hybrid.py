@@ -17,6 +17,7 @@ from tflite_vk.ir.attributes import (
     Conv2DAttributes,
     DepthwiseConv2DAttributes,
     FullyConnectedAttributes,
+    TransposeConvAttributes,
 )
 from tflite_vk.ir.graph import Quantization
 from tflite_vk.testing.model_writer import ModelWriter, TensorSpec
@@ -158,18 +159,64 @@ class Matrices:
     columns: int
     asymmetric: bool = False
     adj_y: bool = False
+    per_column: bool = False
 
     def __call__(self, w: ModelWriter) -> None:
         rng = np.random.default_rng(7)
         inner = self.x[-1]
         shape = (self.columns, inner) if self.adj_y else (inner, self.columns)
-        matrix = w.const(_filter(rng, shape), quantization=Quantization((0.0078125,), (0,)))
+        quantization = Quantization((0.0078125,), (0,))
+        if self.per_column:
+            scales = rng.uniform(0.001, 0.02, self.columns)
+            quantization = per_channel(scales, 0 if self.adj_y else 1)
+        matrix = w.const(_filter(rng, shape), quantization=quantization)
         attributes = BatchMatMulAttributes(
             adj_y=self.adj_y, asymmetric_quantize_inputs=self.asymmetric
         )
         out = TensorSpec((*self.x[:-1], self.columns))
         w.output(w.op("BATCH_MATMUL", [w.input(self.x), matrix], [out], attributes, version=4))
 
+
+@dataclass(frozen=True)
+class Transposed:
+    """TRANSPOSE_CONV."""
+
+    x: tuple[int, int, int, int]
+    weights: tuple[int, int, int, int]
+    stride: int = 2
+    padding: Literal["SAME", "VALID"] = "SAME"
+    per_channel: bool = True
+    bias: bool = True
+    activation: Activation = "NONE"
+
+    def __call__(self, w: ModelWriter) -> None:
+        rng = np.random.default_rng(9)
+        outputs, *kernel, _ = self.weights
+        sizes = [
+            n * self.stride if self.padding == "SAME" else (n - 1) * self.stride + k
+            for n, k in zip(self.x[1:3], kernel, strict=True)
+        ]
+        shape = (self.x[0], *sizes, outputs)
+        scales = rng.uniform(0.001, 0.02, outputs if self.per_channel else 1)
+        tensors = [
+            w.const(np.array(shape, np.int32)),
+            w.const(_filter(rng, self.weights), quantization=per_channel(scales, 0)),
+            w.input(self.x),
+        ]
+        if self.bias:
+            tensors.append(w.const(rng.normal(size=outputs).astype(np.float32)))
+        attributes = TransposeConvAttributes(
+            self.activation, self.padding, self.stride, self.stride
+        )
+        w.output(w.op("TRANSPOSE_CONV", tensors, [TensorSpec(shape)], attributes, version=5))
+
+
+_TRANSPOSED = {
+    "stride_2": Transposed((2, 4, 5, 3), (7, 3, 3, 3)),
+    "stride_3_valid": Transposed((1, 4, 3, 9), (4, 4, 2, 9), stride=3, padding="VALID"),
+    "one_scale": Transposed((2, 3, 3, 5), (6, 2, 2, 5), per_channel=False),
+    "no_bias_relu": Transposed((1, 5, 5, 8), (5, 3, 3, 8), stride=1, bias=False, activation="RELU"),
+}
 
 _KINDS: tuple[Fills, ...] = ("zero", "symmetric", "positive", "steps", "steps_above_zero")
 
@@ -241,8 +288,9 @@ CASES = [
     ),
     *(
         Case(
-            f"hybrid_batch_matmul_{'x'.join(map(str, x))}{'_asymmetric' * asymmetric}{'_adjy' * adj_y}",
-            Matrices(x, 11, asymmetric, adj_y),
+            f"hybrid_batch_matmul_{'x'.join(map(str, x))}{'_asymmetric' * asymmetric}{'_adjy' * adj_y}"
+            f"{'_per_column' * per_column}",
+            Matrices(x, 11, asymmetric, adj_y, per_column),
             Values(x),
             exact=True,
         )
@@ -250,5 +298,11 @@ CASES = [
         for x in ((1, 16), (5, 37), (2, 3, 20), (1, 2, 4, 9))
         for asymmetric in (False, True)
         for adj_y in (False, True)
+        for per_column in (False, True)
     ),
+]
+CASES += [
+    # LiteRT adds up floats here, not integers.
+    Case(f"hybrid_TRANSPOSE_CONV_{name}", build, Values(build.x))
+    for name, build in _TRANSPOSED.items()
 ]

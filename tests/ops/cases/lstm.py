@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tests.support.case import Case
 from tflite_vk.ir.attributes import Activation, LstmAttributes
+from tflite_vk.ir.graph import Quantization
 from tflite_vk.testing.model_writer import ModelWriter
 
 
@@ -30,6 +31,9 @@ class Parts:
     cell_clip: float = 0.0
     proj_clip: float = 0.0
     activation: Activation = "TANH"
+    hybrid: bool = False
+    """int8 weights; values between the steps are quantized while running."""
+    asymmetric: bool = False
 
 
 def _lstm(parts: Parts, op: str = "UNIDIRECTIONAL_SEQUENCE_LSTM") -> Callable[[ModelWriter], None]:
@@ -37,11 +41,17 @@ def _lstm(parts: Parts, op: str = "UNIDIRECTIONAL_SEQUENCE_LSTM") -> Callable[[M
         rng = np.random.default_rng(17)
         outputs = parts.outputs or parts.cells
 
-        def random(*shape: int) -> int:
+        def random(*shape: int, quantized: bool = False) -> int:
+            if parts.hybrid and (quantized or len(shape) == 2):
+                values = rng.integers(-127, 128, shape).astype(np.int8)
+                scale = float(np.float32(rng.uniform(0.5, 1) / 127))
+                return w.const(values, quantization=Quantization((scale,), (0,)))
             return w.const(rng.uniform(-1, 1, shape).astype(np.float32))
 
-        def gates(*shape: int, count: int = 4, enabled: bool = True) -> list[int | None]:
-            given = [random(*shape) if enabled else None for _ in range(count)]
+        def gates(
+            *shape: int, count: int = 4, enabled: bool = True, quantized: bool = False
+        ) -> list[int | None]:
+            given = [random(*shape, quantized=quantized) if enabled else None for _ in range(count)]
             return [None, *given[1:]] if parts.coupled else given
 
         if op == "LSTM":
@@ -57,7 +67,7 @@ def _lstm(parts: Parts, op: str = "UNIDIRECTIONAL_SEQUENCE_LSTM") -> Callable[[M
             x,
             *gates(parts.cells, parts.inputs),
             *gates(parts.cells, outputs),
-            *gates(parts.cells, count=3, enabled=parts.peephole),
+            *gates(parts.cells, count=3, enabled=parts.peephole, quantized=True),
             *gates(parts.cells),
             random(outputs, parts.cells) if parts.outputs else None,
             random(outputs) if parts.projection_bias else None,
@@ -71,8 +81,9 @@ def _lstm(parts: Parts, op: str = "UNIDIRECTIONAL_SEQUENCE_LSTM") -> Callable[[M
             cell_clip=parts.cell_clip,
             proj_clip=parts.proj_clip,
             time_major=parts.time_major and op != "LSTM",
+            asymmetric_quantize_inputs=parts.asymmetric,
         )
-        w.output(w.op(op, inputs, [result], a))
+        w.output(w.op(op, inputs, [result], a, version=3 if parts.hybrid else 1))
 
     return build
 
@@ -143,4 +154,16 @@ CASES += [
         _run_time_weights,
         declined="input 2 is a run-time FLOAT32",
     )
+]
+CASES += [
+    Case(
+        f"hybrid_UNIDIRECTIONAL_SEQUENCE_LSTM_{name}{'_asymmetric' * asymmetric}",
+        _lstm(replace(parts, hybrid=True, asymmetric=asymmetric)),
+    )
+    for name, parts in _PARTS.items()
+    for asymmetric in (False, True)
+]
+CASES += [
+    Case(f"hybrid_LSTM_{name}", _lstm(replace(_PARTS[name], hybrid=True), "LSTM"))
+    for name in ("plain", "coupled", "peephole", "projection_bias", "norm", "cell_clip")
 ]

@@ -9,7 +9,12 @@ import numpy as np
 from tests.support.case import Array, Case
 from tests.support.quantized import per_tensor, quantized_input, whole_range
 from tflite_vk.dtypes import DType
-from tflite_vk.ir.attributes import Attributes, LeakyReluAttributes, SoftmaxAttributes
+from tflite_vk.ir.attributes import (
+    Attributes,
+    GeluAttributes,
+    LeakyReluAttributes,
+    SoftmaxAttributes,
+)
 from tflite_vk.testing.model_writer import ModelWriter, TensorSpec
 
 INT16 = DType.INT16
@@ -36,6 +41,10 @@ _FUNCTIONS: dict[str, tuple[str, Attributes | None, tuple[tuple[float, float], .
         None,
         tuple((s, _STANDARD) for s in (2.0**-12, 2.0**-11, 2.0**-10, 2.0**-15, 1e-4, 3.3e-3, 0.7)),
     ),
+    "NEG": ("NEG", None, ((0.01, 0.01), (0.01, 0.02))),
+    "SQRT": ("SQRT", None, ((0.01, 0.001), (3e-4, 1e-4), (1.3, 0.01))),
+    "GELU": ("GELU", GeluAttributes(), ((3e-4, 3e-4), (1e-3, 5e-4))),
+    "GELU_tanh": ("GELU", GeluAttributes(approximate=True), ((3e-4, 3e-4), (1e-3, 5e-4))),
     "LEAKY_RELU": ("LEAKY_RELU", LeakyReluAttributes(alpha=0.3), ((0.01, 0.01), (0.01, 0.007))),
     "LEAKY_RELU_steep": ("LEAKY_RELU", LeakyReluAttributes(alpha=1.7), ((0.01, 0.02),)),
     "LEAKY_RELU_falling": ("LEAKY_RELU", LeakyReluAttributes(alpha=-0.2), ((0.01, 0.004),)),
@@ -53,12 +62,12 @@ def _function(
     return build
 
 
-_VERSIONS = {"EXP": 2, "HARD_SWISH": 1, "LEAKY_RELU": 2, "LOG": 2}
+_VERSIONS = {"EXP": 2, "HARD_SWISH": 1, "LEAKY_RELU": 2, "LOG": 2, "NEG": 1, "SQRT": 2}
 
 
 def _every(op: str) -> dict[int, Array]:
-    # RSQRT of TFLite stops with an error where a value is negative.
-    lowest = 0 if op == "RSQRT" else -32768
+    # TFLite's roots stop with an error where a value is negative.
+    lowest = 0 if op in {"RSQRT", "SQRT"} else -32768
     return {0: np.resize(np.arange(lowest, 32768), _ALL).astype(np.int16)}
 
 

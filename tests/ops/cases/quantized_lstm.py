@@ -33,6 +33,7 @@ class Lstm:
         cell_clip, proj_clip: 0 for none.
         single: LSTM, one step.
         hidden_zero: zero point of the outputs before a projection.
+        norm_scale: of layer norm coefficients.
     """
 
     batch: int = 2
@@ -50,6 +51,7 @@ class Lstm:
     proj_clip: float = 0.0
     single: bool = False
     hidden_zero: int = 9
+    norm_scale: float = 4e-5
 
     @property
     def x(self) -> tuple[int, ...]:
@@ -89,9 +91,10 @@ class Lstm:
         inputs.append(vector(INT32, 3000, 1e-4, outputs) if self.projection_bias else None)
         inputs.append(w.variable((self.batch, outputs), dtype=INT8, quantization=q_h))
         inputs.append(w.variable((self.batch, self.cells), dtype=INT16, quantization=q_c))
-        norms = [vector(INT16, 32767, 1e-4, self.cells) for _ in range(4)]
+        norms = [vector(INT16, 32767, self.norm_scale, self.cells) for _ in range(4)]
         inputs += gates(*norms) if self.norm else [None] * 4
-        between = [w.tensor(TensorSpec((1,), INT16, _q(2.0**-12))) for _ in range(4)]
+        steps = (1e-4, 3e-4, 2e-4, 5e-4) if self.norm else (2.0**-12,) * 4
+        between = [w.tensor(TensorSpec((1,), INT16, _q(s))) for s in steps]
         between.append(w.tensor(TensorSpec((1,), INT8, q_hidden)))
         attributes = LstmAttributes(
             fused_activation_function="TANH",
@@ -137,6 +140,23 @@ _MODELS = {
         time_major=True,
         exponent=-12,
     ),
+    "norm": Lstm(norm=True, steps=6),
+    "norm_wide": Lstm(norm=True, batch=1, steps=5, inputs=20, cells=67),
+    "norm_one_cell": Lstm(norm=True, cells=1, steps=5),
+    "norm_coarse": Lstm(norm=True, steps=6, cells=16, norm_scale=1e-3),
+    "norm_all": Lstm(
+        batch=3,
+        steps=7,
+        inputs=13,
+        cells=11,
+        outputs=11,
+        norm=True,
+        coupled=True,
+        peephole=True,
+        projection_bias=True,
+        cell_clip=2.5,
+    ),
+    "norm_projection": Lstm(norm=True, cells=9, outputs=4, steps=6),
     "single": Lstm(single=True, batch=3, cells=7),
     "single_projection": Lstm(single=True, batch=5, outputs=3),
 }
@@ -146,7 +166,6 @@ CASES = [
     for name, model in _MODELS.items()
 ]
 CASES += [
-    Case("quantized_LSTM_norm_declined", Lstm(norm=True), declined="layer normalization"),
     Case(
         "quantized_LSTM_peephole_projection_declined",
         Lstm(peephole=True, outputs=5),

@@ -16,6 +16,7 @@ from tflite_vk.ir.attributes import (
     RnnAttributes,
     SvdfAttributes,
 )
+from tflite_vk.ir.graph import Quantization
 from tflite_vk.testing.model_writer import ModelWriter
 
 Build = Callable[[ModelWriter], None]
@@ -30,11 +31,16 @@ def _uniform(rng: np.random.Generator, *shape: int) -> Array:
 class _Constants:
     """Random constants of a model."""
 
-    def __init__(self, w: ModelWriter) -> None:
+    def __init__(self, w: ModelWriter, *, hybrid: bool = False) -> None:
         self.w = w
         self.rng = np.random.default_rng(23)
+        self.hybrid = hybrid
 
     def __call__(self, *shape: int) -> int:
+        if self.hybrid and len(shape) == 2:
+            values = self.rng.integers(-127, 128, shape).astype(np.int8)
+            scale = float(np.float32(self.rng.uniform(0.5, 1) / (127 * np.sqrt(shape[-1]))))
+            return self.w.const(values, quantization=Quantization((scale,), (0,)))
         return self.w.const(_uniform(self.rng, *shape))
 
 
@@ -46,9 +52,11 @@ def _rnn(
     activation: Activation = "TANH",
     *,
     time_major: bool = False,
+    hybrid: bool = False,
+    asymmetric: bool = False,
 ) -> Build:
     def build(w: ModelWriter) -> None:
-        c = _Constants(w)
+        c = _Constants(w, hybrid=hybrid)
         leading = (batch,) if steps == 0 else (steps, batch) if time_major else (batch, steps)
         operands = [
             w.input((*leading, inputs)),
@@ -58,8 +66,12 @@ def _rnn(
             w.variable((batch, units)),
         ]
         op = "RNN" if steps == 0 else "UNIDIRECTIONAL_SEQUENCE_RNN"
-        a = RnnAttributes(fused_activation_function=activation, time_major=time_major)
-        w.output(w.op(op, operands, [(*leading, units)], a))
+        a = RnnAttributes(
+            fused_activation_function=activation,
+            time_major=time_major,
+            asymmetric_quantize_inputs=asymmetric,
+        )
+        w.output(w.op(op, operands, [(*leading, units)], a, version=3 if hybrid else 1))
 
     return build
 
@@ -136,9 +148,11 @@ def _svdf(
     activation: Activation = "NONE",
     *,
     bias: bool = True,
+    hybrid: bool = False,
+    asymmetric: bool = False,
 ) -> Build:
     def build(w: ModelWriter) -> None:
-        c = _Constants(w)
+        c = _Constants(w, hybrid=hybrid)
         filters = units * rank
         operands = [
             w.input((batch, inputs)),
@@ -147,8 +161,10 @@ def _svdf(
             c(units) if bias else None,
             w.variable((batch, filters * memory)),
         ]
-        a = SvdfAttributes(fused_activation_function=activation, rank=rank)
-        w.output(w.op("SVDF", operands, [(batch, units)], a))
+        a = SvdfAttributes(
+            fused_activation_function=activation, rank=rank, asymmetric_quantize_inputs=asymmetric
+        )
+        w.output(w.op("SVDF", operands, [(batch, units)], a, version=4 if hybrid else 1))
 
     return build
 
@@ -220,4 +236,19 @@ CASES += [
     Case("SVDF_rank2_RELU", _svdf(3, 6, 5, 10, 2, "RELU")),
     Case("SVDF_no_bias", _svdf(1, 37, 13, 4, 1, bias=False)),
     Case("SVDF_memory1", _svdf(2, 5, 6, 1, 1)),
+]
+CASES += [
+    Case(f"hybrid_{name}{'_asymmetric' * asymmetric}", build)
+    for asymmetric in (False, True)
+    for name, build in {
+        "RNN": _rnn(2, 0, 5, 6, hybrid=True, asymmetric=asymmetric),
+        "UNIDIRECTIONAL_SEQUENCE_RNN": _rnn(2, 5, 3, 7, hybrid=True, asymmetric=asymmetric),
+        "UNIDIRECTIONAL_SEQUENCE_RNN_time_major": _rnn(
+            3, 4, 6, 5, "RELU6", time_major=True, hybrid=True, asymmetric=asymmetric
+        ),
+        "UNIDIRECTIONAL_SEQUENCE_RNN_wide": _rnn(1, 9, 37, 113, hybrid=True, asymmetric=asymmetric),
+        "SVDF_rank1": _svdf(2, 3, 5, 7, 1, hybrid=True, asymmetric=asymmetric),
+        "SVDF_rank2_RELU": _svdf(5, 6, 5, 10, 2, "RELU", hybrid=True, asymmetric=asymmetric),
+        "SVDF_no_bias": _svdf(1, 37, 13, 4, 1, bias=False, hybrid=True, asymmetric=asymmetric),
+    }.items()
 ]

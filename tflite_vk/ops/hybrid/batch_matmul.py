@@ -22,7 +22,7 @@ class HybridBatchMatMul(BatchMatMul):
     """BATCH_MATMUL."""
 
     kind = "hybrid"
-    notes = "one constant int8 matrix of one scale on the right; rows are quantized while running, as TFLite does"
+    notes = "one constant int8 matrix on the right, of one scale or one for each column; rows are quantized while running, as TFLite does"
 
     def check(self, node: Node, graph: Graph) -> str | None:
         a = node.attributes
@@ -32,10 +32,8 @@ class HybridBatchMatMul(BatchMatMul):
             return "adj_x with an integer matrix on the right (supported: without)"
         if math.prod(matrix.shape[:-2]) != 1:
             return "several integer matrices on the right (supported: one)"
-        if (reason := check_hybrid(graph, node, axis=len(matrix.shape) - 1)) is not None:
-            return reason
-        q = matrix.quantization
-        return None if q is None or q.is_per_tensor else "matrix has a scale for each column"
+        columns = len(matrix.shape) - (2 if a.adj_y else 1)
+        return check_hybrid(graph, node, axis=columns)
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         a = node.attributes

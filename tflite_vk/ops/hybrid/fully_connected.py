@@ -64,7 +64,6 @@ def lower_rows_of_reals(
     else:
         sums = ctx.temporary(words_for(output.shape, "i32"), f"{output.name}/sums")
         buffers = (rows.values, rows.found, sums)
-        shader = "fully_connected_i8_raw"
-        lower_rows(ctx, node, shader, buffers, count, values, spec=(0, 0, 0), push=(0,) * 6)
+        lower_rows(ctx, node, "_raw", buffers, count, values, spec=(0, 0, 0), push=(0,) * 6)
     of_weights = np.asarray(matrix.sum(axis=1))
     scale_sums(ctx, node, rows, sums, of_weights, scales_first=True)

@@ -13,7 +13,14 @@ from tflite_vk.ir.attributes import BatchMatMulAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.batch_matmul import BatchMatMul, launch_products, products_of
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.quantization import Multiplier, affine, check_affine, quantize_multiplier
+from tflite_vk.ops.quantization import (
+    EIGHT_BIT,
+    Multiplier,
+    affine,
+    check_affine,
+    quantize_multiplier,
+)
+from tflite_vk.ops.quantized.lookup import fused_table
 from tflite_vk.ops.quantized.wide import MOST_SHIFT, MOST_SUM, reduced
 from tflite_vk.ops.registry import register
 from tflite_vk.program import int_word
@@ -26,7 +33,7 @@ def _attributes(node: Node) -> BatchMatMulAttributes:
 
 def _factor(node: Node, graph: Graph) -> Multiplier:
     a, b = (np.float32(affine(graph.input(node, i)).scale) for i in range(2))
-    return quantize_multiplier(float(a * b) / affine(graph.output(node)).scale)
+    return quantize_multiplier(float(a * b) / affine(graph.made(node)).scale)
 
 
 @register
@@ -57,20 +64,30 @@ class QuantizedBatchMatMul(BatchMatMul):
                 return "its output scale is too small for TFLite's own arithmetic"
         return None
 
+    def takes_table(self, node: Node, graph: Graph) -> bool:
+        return graph.made(node).dtype in EIGHT_BIT
+
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         a, b, y = ctx.graph.input(node, 0), ctx.graph.input(node, 1), ctx.graph.output(node)
         launch = launch_products(products_of(a.shape, b.shape, y.shape, _attributes(node)), ctx)
         factor = _factor(node, ctx.graph)
-        is_wide = y.dtype is DType.INT16
+        made = ctx.graph.made(node)
+        is_wide = made.dtype is DType.INT16
         if is_wide:
             factor = reduced(factor)
-        zeros = () if is_wide else tuple(int_word(affine(t).zero_point) for t in (a, b, y))
+        zeros = () if is_wide else tuple(int_word(affine(t).zero_point) for t in (a, b, made))
+        buffers = [ctx.buffer(a.id), ctx.buffer(b.id), ctx.buffer(y.id)]
+        spec: tuple[int, ...] = ()
+        if not is_wide:
+            table, has_table = fused_table(ctx, node)
+            buffers.append(table)
+            spec = (has_table,)
         ctx.dispatch(
             node,
             "batch_matmul_i16" if is_wide else "batch_matmul_i8",
-            [ctx.buffer(a.id), ctx.buffer(b.id), ctx.buffer(y.id)],
+            buffers,
             groups=launch.groups,
-            spec=(*launch.local, *launch.spec),
+            spec=(*launch.local, *launch.spec, *spec),
             push=(*launch.push, *zeros, factor.value, int_word(factor.shift)),
             flops=launch.flops,
         )

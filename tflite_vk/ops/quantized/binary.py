@@ -19,6 +19,7 @@ from tflite_vk.ops.comparison import Comparison
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.elementwise import Binary
 from tflite_vk.ops.quantization import (
+    EIGHT_BIT,
     Affine,
     Multiplier,
     activation_bounds,
@@ -29,6 +30,7 @@ from tflite_vk.ops.quantization import (
     quantize_multiplier,
     same_quantization,
 )
+from tflite_vk.ops.quantized.lookup import fused_table
 from tflite_vk.ops.registry import register
 from tflite_vk.program import int_word
 from tflite_vk.shape import num_vectors
@@ -104,13 +106,14 @@ def factors(node: Node, graph: Graph) -> Factors:
     a, b = (affine(graph.input(node, i)) for i in range(2))
     if node.op in {"MAXIMUM", "MINIMUM"}:
         return Factors()
-    if graph.output(node).dtype is DType.BOOL:
+    made = graph.made(node)
+    if made.dtype is DType.BOOL:
         if _compares_as_is(node, graph):
             return Factors(0, _SAME, _SAME)
         return Factors(8, quantize_multiplier(a.scale), quantize_multiplier(b.scale))
-    y = affine(graph.output(node))
+    y = affine(made)
     if node.op in {"ADD", "SUB"}:
-        return _sum_factors(a, b, y, 15 if graph.output(node).dtype is DType.INT16 else 20)
+        return _sum_factors(a, b, y, 15 if made.dtype is DType.INT16 else 20)
     if node.op == "SQUARED_DIFFERENCE":
         return _square_factors(a, b, y)
     return _product_factors(a, b, y)
@@ -142,25 +145,31 @@ def lower_binary(ctx: LoweringContext, node: Node, shader: str) -> None:
     vectors = num_vectors(output.shape)
     qa, qb = affine(a), affine(b)
     f = factors(node, ctx.graph)
+    made = ctx.graph.made(node)
     zero = lowest = highest = 0
     zeros = (qa.zero_point, qb.zero_point)
-    if output.dtype is not DType.BOOL:
+    if made.dtype is not DType.BOOL:
         attributes = node.attributes
         activation = (
             attributes.fused_activation_function
             if isinstance(attributes, ActivationAttributes)
             else "NONE"
         )
-        zero = affine(output).zero_point
-        lowest, highest = activation_bounds(activation, output)
+        zero = affine(made).zero_point
+        lowest, highest = activation_bounds(activation, made)
     if node.op in {"MAXIMUM", "MINIMUM"}:
         zeros = (0, 0)
+    buffers, spec = [ctx.buffer(a.id), ctx.buffer(b.id), ctx.buffer(output.id)], [_CODES[node.op]]
+    if shader == "binary_i8":
+        table, has_table = fused_table(ctx, node)
+        buffers.append(table)
+        spec.append(has_table)
     ctx.dispatch_flat(
         node,
         shader,
-        [ctx.buffer(a.id), ctx.buffer(b.id), ctx.buffer(output.id)],
+        buffers,
         invocations=vectors,
-        spec=(_CODES[node.op],),
+        spec=spec,
         push=(
             *(vectors, walk.groups_per_row, walk.num_dims),
             *(*walk.dims, *walk.strides[0], *walk.strides[1], walk.splat),
@@ -207,8 +216,11 @@ class QuantizedBinary(Binary):
                 return reason
         return _check_type(node, graph) or _check_factors(node, graph)
 
+    def takes_table(self, node: Node, graph: Graph) -> bool:
+        return graph.made(node).dtype in EIGHT_BIT
+
     def lower(self, node: Node, ctx: LoweringContext) -> None:
-        is_wide = ctx.graph.output(node).dtype is DType.INT16
+        is_wide = ctx.graph.made(node).dtype is DType.INT16
         lower_binary(ctx, node, "binary_i16" if is_wide else "binary_i8")
 
 

@@ -12,7 +12,7 @@ from tflite_vk.ir.attributes import Conv2DAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.conv_2d import Conv2D, Product
-from tflite_vk.ops.quantization import INTEGERS, check_activation
+from tflite_vk.ops.quantization import EIGHT_BIT, INTEGERS, check_activation
 from tflite_vk.ops.quantized.product import lower_product
 from tflite_vk.ops.quantized.weights import (
     Ints,
@@ -55,6 +55,9 @@ class QuantizedConv2D(Conv2D):
             or check_operands(graph, node, axis=0)
             or (check_wide(graph, node, 0) if is_wide(graph.input(node, 0)) else None)
         )
+
+    def takes_table(self, node: Node, graph: Graph) -> bool:
+        return graph.made(node).dtype in EIGHT_BIT
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         a = node.attributes

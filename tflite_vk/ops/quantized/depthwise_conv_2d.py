@@ -15,8 +15,8 @@ from tflite_vk.layout import pack
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.depthwise_conv_2d import DepthwiseConv2D
 from tflite_vk.ops.launch import shrink_local
-from tflite_vk.ops.quantization import INTEGERS, affine, check_activation
-from tflite_vk.ops.quantized.product import channels_buffer, output_push
+from tflite_vk.ops.quantization import EIGHT_BIT, INTEGERS, affine, check_activation
+from tflite_vk.ops.quantized.product import channels_buffer, output_push, with_table
 from tflite_vk.ops.quantized.weights import (
     Ints,
     bias_values,
@@ -67,6 +67,9 @@ class QuantizedDepthwiseConv2D(DepthwiseConv2D):
             or check_operands(graph, node, axis=3)
             or (check_wide(graph, node, 3) if is_wide(graph.input(node, 0)) else None)
         )
+
+    def takes_table(self, node: Node, graph: Graph) -> bool:
+        return graph.made(node).dtype in EIGHT_BIT
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         a = node.attributes
@@ -138,9 +141,10 @@ def lower_depthwise(
     _, h, w, c = ctx.graph.input(node, 0).shape
     kh, kw = values.shape[1:3]
     sizes = (oh, ow, h, w, kh)
-    source, channels, output = buffers
+    with_function, has_table = with_table(ctx, node, suffix, buffers)
+    source, *others = with_function
     weights = ctx.constant(pack(values.astype(np.int8), "i8"), ctx.graph.input(node, 1).name)
-    bindings = [source, weights, channels, output]
+    bindings = [source, weights, *others]
     flops = 2 * n * oh * ow * oc * kh * kw
     tile = _tile(ctx.device)
     span = (tile - 1) * a.stride_w + (kw - 1) * a.dilation_w_factor + 1
@@ -156,7 +160,7 @@ def lower_depthwise(
             f"depthwise_conv_2d_i8{suffix}",
             bindings,
             groups=(ceil_div(groups, x), ceil_div(rows, z), z),
-            spec=(x, y, 1, tile, kw, a.stride_w, a.dilation_w_factor),
+            spec=(x, y, 1, tile, kw, a.stride_w, a.dilation_w_factor, *has_table),
             push=(
                 *(tiles, per_row, groups),
                 *(*sizes, a.stride_h, a.dilation_h_factor),
@@ -166,7 +170,7 @@ def lower_depthwise(
         )
         return
     shader = f"depthwise_conv_2d_general_i8{suffix}"
-    _dispatch_general(ctx, node, shader, bindings, values, spec=(), push=push)
+    _dispatch_general(ctx, node, shader, bindings, values, spec=has_table, push=push)
 
 
 def _dispatch_general(

@@ -12,8 +12,13 @@ from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.conv_2d import Product
 from tflite_vk.ops.fully_connected import FEW_ROWS, FullyConnected
-from tflite_vk.ops.quantization import INTEGERS, affine, check_activation
-from tflite_vk.ops.quantized.product import channels_buffer, lower_product, output_push
+from tflite_vk.ops.quantization import EIGHT_BIT, INTEGERS, affine, check_activation
+from tflite_vk.ops.quantized.product import (
+    channels_buffer,
+    lower_product,
+    output_push,
+    with_table,
+)
 from tflite_vk.ops.quantized.weights import (
     Ints,
     bias_values,
@@ -53,6 +58,9 @@ class QuantizedFullyConnected(FullyConnected):
             or (check_wide(graph, node, 0) if is_wide(graph.input(node, 0)) else None)
         )
 
+    def takes_table(self, node: Node, graph: Graph) -> bool:
+        return graph.made(node).dtype in EIGHT_BIT
+
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         a = node.attributes
         assert isinstance(a, FullyConnectedAttributes)
@@ -70,7 +78,8 @@ class QuantizedFullyConnected(FullyConnected):
             return
         zero = filter_zero(weights, keeps_int8_zero=True)
         bias = bias_values(graph, node, outputs)
-        scales = [q.scale * s / affine(output).scale for s in weights.quantization.scale]
+        made = affine(graph.made(node))
+        scales = [q.scale * s / made.scale for s in weights.quantization.scale]
         activation = a.fused_activation_function
         if rows >= FEW_ROWS:
             product = rows_product(rows, inputs, outputs)
@@ -82,7 +91,7 @@ class QuantizedFullyConnected(FullyConnected):
         lower_rows(
             ctx,
             node,
-            "fully_connected_i8",
+            "",
             (x, channels_buffer(ctx, node, sums, scales, as_double=True), ctx.buffer(output.id)),
             rows,
             values,
@@ -110,7 +119,7 @@ def rows_product(rows: int, inputs: int, outputs: int) -> Product:
 def lower_rows(
     ctx: LoweringContext,
     node: Node,
-    shader: str,
+    suffix: str,
     buffers: tuple[int, int, int],
     rows: int,
     values: Ints,
@@ -123,7 +132,7 @@ def lower_rows(
     Args:
         ctx: the program being made.
         node: the node.
-        shader: a build of fully_connected_i8.
+        suffix: of the build of fully_connected_i8.
         buffers: input, what its binding 2 reads, output.
         rows: of input and output.
         values: filter [output, 1, input] as int8.
@@ -135,15 +144,16 @@ def lower_rows(
     local_x = 8 if ctx.device.is_software else 16
     # A GPU has far more lanes than outputs: share each sum. A software driver gains nothing.
     local_y = 1 if ctx.device.is_software or input_groups < 32 else 8
-    source, channels, output = buffers
+    bindings, has_table = with_table(ctx, node, suffix, buffers)
+    source, *others = bindings
     name = ctx.graph.input(node, 1).name if node.has_input(1) else "weights"
     weights = ctx.constant(pack_dot4(values), name)
     ctx.dispatch(
         node,
-        shader,
-        [source, weights, channels, output],
+        f"fully_connected_i8{suffix}",
+        [source, weights, *others],
         groups=(ceil_div(output_groups, local_x), rows, 1),
-        spec=(local_x, local_y, 1, *spec),
+        spec=(local_x, local_y, 1, *spec, *has_table),
         push=(output_groups, input_groups, *push),
         flops=2 * rows * inputs * outputs,
     )

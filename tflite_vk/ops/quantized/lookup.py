@@ -8,7 +8,7 @@ from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.operator import Operator
-from tflite_vk.ops.quantization import INTEGERS, affine, check_affine
+from tflite_vk.ops.quantization import EIGHT_BIT, INTEGERS, affine, check_affine
 from tflite_vk.ops.quantized.tables import ONLY_INT8, Table, hard_swish_factors, table_of
 from tflite_vk.ops.quantized.tables16 import OPERATORS as OF_INT16
 from tflite_vk.ops.quantized.tables16 import table16_of
@@ -28,6 +28,36 @@ def lower_lookup(
         invocations=groups,
         push=(groups,),
     )
+
+
+def table_behind(node: Node, graph: Graph) -> Table | None:
+    """The functions that a node's kernel has taken in, as one table; None where there are none."""
+    table: Table | None = None
+    before = graph.made(node)
+    for step in node.steps:
+        assert step.result is not None
+        after = graph.tensors[step.result]
+        next_one = table_of(Node(node.index, step.op, (), (), step.attributes), before, after)
+        table = next_one if table is None else next_one[table]
+        before = after
+    return table
+
+
+def whole_table(node: Node, graph: Graph) -> Table:
+    """The table of a node that is a function itself, with those behind it."""
+    table, behind = (
+        table_of(node, graph.input(node, 0), graph.made(node)),
+        table_behind(node, graph),
+    )
+    return table if behind is None else behind[table]
+
+
+def fused_table(ctx: LoweringContext, node: Node) -> tuple[int, int]:
+    """Buffer of `table_behind`, and whether there is one: what shaders/include/table.glsl takes."""
+    table = table_behind(node, ctx.graph)
+    if table is None:
+        return ctx.unused(), 0
+    return ctx.constant(table, f"{node.op}/table"), 1
 
 
 def _check_int16(node: Node, x: Tensor, y: Tensor) -> str | None:
@@ -87,6 +117,12 @@ class Lookup(Operator):
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
         return [graph.input(node, 0).shape]
 
+    def is_table(self, node: Node, graph: Graph) -> bool:
+        return graph.input(node, 0).dtype in EIGHT_BIT
+
+    def takes_table(self, node: Node, graph: Graph) -> bool:
+        return self.is_table(node, graph)
+
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         x, y = ctx.graph.input(node, 0), ctx.graph.output(node)
         if x.dtype is DType.INT16:
@@ -95,5 +131,5 @@ class Lookup(Operator):
             buffers = [ctx.buffer(x.id), table16, ctx.buffer(y.id)]
             ctx.dispatch_flat(node, "lookup_i16", buffers, invocations=groups, push=(groups,))
             return
-        table = table_of(node, x, y)
+        table = whole_table(node, ctx.graph)
         lower_lookup(ctx, node, ctx.buffer(x.id), ctx.buffer(y.id), y.shape, table)

@@ -44,7 +44,7 @@ F32 = np.float32
 _INPUT, _OUTPUT_STATE, _CELL_STATE = 0, 18, 19
 _INPUT_WEIGHTS, _RECURRENT_WEIGHTS, _PEEPHOLES, _BIASES = 1, 5, 9, 12
 _PROJECTION, _PROJECTION_BIAS = 16, 17
-_NORMS = range(20, 24)
+_NORMS = 20
 _HIDDEN = 4
 """Of the intermediates: what the cells give, before a projection."""
 _INTERMEDIATES = 5
@@ -52,6 +52,9 @@ _MOST_TANH_BITS = 6
 _GATE_BITS = 3
 """Integer bits of a gate: Q3.12."""
 _GATE_SCALE = F32(2.0**-12)
+_NORM_BITS = 12
+_MOST_CELLS = 1 << 15
+"""Whose sum 32 bits hold."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +64,12 @@ class Gate:
     Attributes:
         inputs, recurrent: weights [cells, inputs] and [cells, outputs].
         input_bias, recurrent_bias: with all that the zero points add.
-        input_factor, recurrent_factor: from sums to Q3.12.
+        input_factor, recurrent_factor: from sums to the gate's steps: Q3.12 without a normalization.
         peephole: weights of the cells; None for none.
-        peephole_factor: from products to Q3.12.
+        peephole_factor: from products to the gate's steps.
+        norm: coefficients and biases of a layer normalization; None for none.
+        norm_factor: from normalized values to Q3.12.
+        variance_guard: variance where there is none.
     """
 
     inputs: Ints
@@ -74,6 +80,9 @@ class Gate:
     recurrent_factor: Multiplier
     peephole: Ints | None
     peephole_factor: Multiplier
+    norm: tuple[Ints, Ints] | None
+    norm_factor: Multiplier
+    variance_guard: int
 
 
 @dataclass(frozen=True)
@@ -116,6 +125,11 @@ class Cells:
     def has_peephole(self) -> bool:
         """True where gates see the cells."""
         return self.gates[-1].peephole is not None
+
+    @property
+    def has_layer_norm(self) -> bool:
+        """True where gates are normalized."""
+        return self.gates[-1].norm is not None
 
 
 def _constant(
@@ -180,20 +194,39 @@ def _read_gate(node: Node, graph: Graph, at: int, cells: int, outputs: int) -> G
         place = _PEEPHOLES + min(at, 2)
         found = _constant(node, graph, place, DType.INT16, (cells,))
         peephole = _needed(found, "peephole weights")
-    cell_scale = 2.0 ** _exponent(c)
+    norm = None
+    step, norm_scale = _GATE_SCALE, F32(1)
+    if _has_norms(node):
+        found = _constant(node, graph, _NORMS + at, DType.INT16, (cells,))
+        coefficients = _needed(found, "layer norm coefficients")
+        norm, norm_scale = (_ints(coefficients), _ints(bias)), _scale(coefficients)
+        between = node.intermediates[at]
+        if between is None or not between.scale[0] > 0:
+            raise ValueError(f"its intermediate tensor {at} has no scale")
+        step = F32(between.scale[0])
     peephole_scale = 0.0
     if peephole is not None:
-        peephole_scale = float(F32(cell_scale * float(_scale(peephole)) / float(_GATE_SCALE)))
+        cell_scale = 2.0 ** _exponent(c)
+        peephole_scale = float(F32(cell_scale * float(_scale(peephole)) / float(step)))
+    factor = quantize_multiplier(float(norm_scale))
+    added = 0 if norm is not None else _ints(bias)
     return Gate(
         inputs=_ints(weights),
         recurrent=_ints(back),
-        input_bias=_ints(bias) - affine(x).zero_point * _ints(weights).sum(axis=1),
+        input_bias=added - affine(x).zero_point * _ints(weights).sum(axis=1),
         recurrent_bias=-affine(h).zero_point * _ints(back).sum(axis=1),
-        input_factor=quantize_multiplier(float(_scale(weights) * _scale(x) / _GATE_SCALE)),
-        recurrent_factor=quantize_multiplier(float(_scale(back) * _scale(h) / _GATE_SCALE)),
+        input_factor=quantize_multiplier(float(_scale(weights) * _scale(x) / step)),
+        recurrent_factor=quantize_multiplier(float(_scale(back) * _scale(h) / step)),
         peephole=None if peephole is None else _ints(peephole),
         peephole_factor=quantize_multiplier(peephole_scale),
+        norm=norm,
+        norm_factor=Multiplier(factor.value, factor.shift + _NORM_BITS),
+        variance_guard=max(1, int(F32(10000) * norm_scale)),
     )
+
+
+def _has_norms(node: Node) -> bool:
+    return node.has_input(_NORMS + 1)
 
 
 def _exponent(cell: Tensor) -> int:
@@ -220,8 +253,6 @@ def _check_node(node: Node, graph: Graph) -> LstmAttributes:
         )
     if a.fused_activation_function != "TANH":
         raise ValueError(f"activation {a.fused_activation_function} of integers (supported: TANH)")
-    if any(node.has_input(i) for i in _NORMS if i < len(node.inputs)):
-        raise ValueError("layer normalization of integers has no kernel")
     for position, dtype in (
         (_INPUT, DType.INT8),
         (_OUTPUT_STATE, DType.INT8),
@@ -263,6 +294,8 @@ def read_cells(node: Node, graph: Graph) -> tuple[Cells, Sequences]:
         graph,
         {_OUTPUT_STATE: (sequences.count, outputs), _CELL_STATE: (sequences.count, cells)},
     )
+    if cells > _MOST_CELLS:
+        raise ValueError(f"{cells} cells (supported: {_MOST_CELLS})")
     first = 0 if node.has_input(_INPUT_WEIGHTS) else 1
     gates = tuple(_read_gate(node, graph, at, cells, outputs) for at in range(first, 4))
     projection = _constant(node, graph, _PROJECTION, DType.INT8, (outputs, cells))
@@ -304,14 +337,19 @@ def lstm_constants(cells: Cells) -> npt.NDArray[np.int32]:
     """Factors and vectors as lstm_i8.comp reads them."""
     width = round_up(cells.cells, LANES)
     factors = [
-        (f.value, f.shift, g.value, g.shift, h.value, h.shift, 0, 0)
-        for gate in cells.gates
-        for f, g, h in [(gate.input_factor, gate.recurrent_factor, gate.peephole_factor)]
+        (
+            *(w for f in (g.input_factor, g.recurrent_factor) for w in (f.value, f.shift)),
+            *(w for f in (g.peephole_factor, g.norm_factor) for w in (f.value, f.shift)),
+            *(g.variance_guard, 0, 0, 0),
+        )
+        for g in cells.gates
     ]
     vectors = [g.input_bias for g in cells.gates] + [g.recurrent_bias for g in cells.gates]
     if cells.has_peephole:
         none = np.zeros(0, np.int64)
         vectors += [none if g.peephole is None else g.peephole for g in cells.gates]
+    norms = [g.norm for g in cells.gates if g.norm is not None]
+    vectors += [coefficients for coefficients, _ in norms] + [biases for _, biases in norms]
     rows = np.zeros((len(vectors), width), np.int64)
     for i, vector in enumerate(vectors):
         rows[i, : len(vector)] = vector
@@ -350,7 +388,7 @@ class QuantizedLstm(Operator):
     dtypes = frozenset({DType.INT8, DType.INT16})
     notes = (
         "INT8 with INT16 cells and five intermediate tensors; constant weights; peephole, projection, "
-        "coupled gates; no layer normalization; exact"
+        "layer norm, coupled gates; exact"
     )
 
     def check(self, node: Node, graph: Graph) -> str | None:
@@ -394,9 +432,11 @@ class QuantizedLstm(Operator):
                 gates,
                 int(cells.has_peephole),
                 int(cells.projection is not None),
+                int(cells.has_layer_norm),
             ),
             push=(
-                *(count, sequences.steps, cell_groups, output_groups, *sequences.strides),
+                *(count, sequences.steps, cells.cells, cell_groups, output_groups),
+                *sequences.strides,
                 30 + cells.cell_exponent,
                 *(cells.cell_clip, cells.projection_clip),
                 *(cells.hidden_factor.value, int_word(cells.hidden_factor.shift)),
@@ -417,6 +457,5 @@ class QuantizedLstm(Operator):
         if rows >= FEW_ROWS:
             lower_raw(ctx, node, rows_product(rows, inputs, outputs), buffers, values)
         else:
-            shader = "fully_connected_i8_raw"
-            lower_rows(ctx, node, shader, buffers, rows, values, spec=(0, 0, 0), push=(0,) * 6)
+            lower_rows(ctx, node, "_raw", buffers, rows, values, spec=(0, 0, 0), push=(0,) * 6)
         return sums

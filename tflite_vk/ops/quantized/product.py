@@ -17,6 +17,7 @@ from tflite_vk.ops.quantization import (
     byte_word,
     channel_words,
 )
+from tflite_vk.ops.quantized.lookup import fused_table
 from tflite_vk.ops.quantized.weights import Ints, folded_bias, pack_dot4
 from tflite_vk.program import int_word
 from tflite_vk.shape import LANES, ceil_div
@@ -47,10 +48,10 @@ def choose_build(product: Product, device: DeviceInfo) -> tuple[str, Tile]:
 
 
 def output_push(ctx: LoweringContext, node: Node, activation: Activation) -> tuple[int, ...]:
-    """CHANNELS_PUSH: zero point, bounds and flip of the output."""
-    output = ctx.graph.output(node)
-    lowest, highest = activation_bounds(activation, output)
-    q = affine(output)
+    """CHANNELS_PUSH: zero point, bounds and flip of what the node makes before fused functions."""
+    made = ctx.graph.made(node)
+    lowest, highest = activation_bounds(activation, made)
+    q = affine(made)
     return (int_word(q.zero_point), int_word(lowest), int_word(highest), q.flip)
 
 
@@ -131,6 +132,23 @@ def lower_sums(
     return sums
 
 
+def with_table(
+    ctx: LoweringContext, node: Node, suffix: str, buffers: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Bindings and the last specialization constant of a kernel that fused functions may follow.
+
+    Args:
+        ctx: the program being made.
+        node: the node.
+        suffix: of the shader's build; "_raw" has no table.
+        buffers: the kernel's own.
+    """
+    if suffix == "_raw":
+        return tuple(buffers), ()
+    table, has_table = fused_table(ctx, node)
+    return (*buffers, table), (has_table,)
+
+
 def lower_raw(
     ctx: LoweringContext,
     node: Node,
@@ -164,13 +182,14 @@ def _dispatch(
     output_groups = ceil_div(product.output_channels, LANES)
     shader, tile = choose_build(product, ctx.device)
     taps = product.kernel[0] * product.kernel[1]
-    source, channels, output = buffers
+    bindings, has_table = with_table(ctx, node, suffix, buffers)
+    source, *others = bindings
     name = ctx.graph.input(node, 1).name if node.has_input(1) else "weights"
     weights = ctx.constant(pack_dot4(values), name)
     ctx.dispatch(
         node,
         f"{shader}{suffix}",
-        [source, weights, channels, output],
+        [source, weights, *others],
         groups=tile.groups,
         spec=(
             *tile.local,
@@ -179,6 +198,7 @@ def _dispatch(
             int(product.is_pointwise),
             int(product.num_groups > 1),
             *spec,
+            *has_table,
         ),
         push=(
             product.num_pixels,

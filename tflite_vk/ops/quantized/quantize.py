@@ -23,8 +23,7 @@ from tflite_vk.ops.quantization import (
     check_affine,
     quantize_multiplier,
 )
-from tflite_vk.ops.quantized.lookup import lower_lookup
-from tflite_vk.ops.quantized.tables import requantized
+from tflite_vk.ops.quantized.lookup import lower_lookup, whole_table
 from tflite_vk.ops.registry import register
 from tflite_vk.program import float_word, int_word
 from tflite_vk.shape import Shape, num_vectors, vectors_per_row
@@ -133,12 +132,18 @@ class Quantize(Operator):
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
         return [graph.input(node, 0).shape]
 
+    def is_table(self, node: Node, graph: Graph) -> bool:
+        return graph.input(node, 0).dtype in EIGHT_BIT and graph.made(node).dtype in EIGHT_BIT
+
+    def takes_table(self, node: Node, graph: Graph) -> bool:
+        return self.is_table(node, graph)
+
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         x, y = ctx.graph.input(node, 0), ctx.graph.output(node)
         if x.dtype is DType.FLOAT32:
             self._of_reals(node, ctx)
         elif x.dtype in EIGHT_BIT and y.dtype in EIGHT_BIT:
-            table = requantized(x, y)
+            table = whole_table(node, ctx.graph)
             lower_lookup(ctx, node, ctx.buffer(x.id), ctx.buffer(y.id), y.shape, table)
         else:
             assert x.quantization is not None

@@ -219,13 +219,19 @@ def _logistic(x: np.float32) -> float:
         return float(F32(1) / (F32(1) + F32(_exp(-float(x)))))
 
 
-def _gelu(x: np.float32) -> float:
-    """Source: GeluTransform of tflite/kernels/internal/reference/gelu.h."""
+def gelu(x: np.float32) -> float:
+    """GELU by erfc.
+
+    Source: GeluTransform of tflite/kernels/internal/reference/gelu.h.
+    """
     return float(F32(0.5) * x * F32(math.erfc(float(x * F32(-math.sqrt(0.5))))))
 
 
-def _gelu_tanh(x: np.float32) -> float:
-    """Source: GeluTransformApproximate of the same file."""
+def gelu_tanh(x: np.float32) -> float:
+    """GELU by tanh.
+
+    Source: GeluTransformApproximate of the same file.
+    """
     inner = F32(math.sqrt(2 / math.pi)) * (x + F32(0.044715) * x * x * x)
     return float(F32(0.5) * x * (F32(1) + F32(math.tanh(float(inner)))))
 
@@ -263,7 +269,7 @@ def table_of(node: Node, source: Tensor, result: Tensor) -> Table:
     if isinstance(node.attributes, LeakyReluAttributes):
         return _leaky_relu(source, result, node.attributes.alpha)
     if isinstance(node.attributes, GeluAttributes):
-        return from_reals(source, result, _gelu_tanh if node.attributes.approximate else _gelu)
+        return from_reals(source, result, gelu_tanh if node.attributes.approximate else gelu)
     if node.op in _REALS:
         return from_reals(source, result, _REALS[node.op])
     return _INTEGERS[node.op](source, result)

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflite_vk.ir.attributes import LeakyReluAttributes
+from tflite_vk.ir.attributes import GeluAttributes, LeakyReluAttributes
 from tflite_vk.ir.graph import Node, Tensor
 from tflite_vk.ops.quantization import Multiplier, is_power_of_two, quantize_multiplier
+from tflite_vk.ops.quantized.tables import gelu, gelu_tanh
 
 Ints = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.floating[Any]]
@@ -213,18 +214,37 @@ def _abs(source: Tensor, result: Tensor) -> Ints:
     return multiply(x, quantize_multiplier(float(_scale(source) / _scale(result))))
 
 
+def _negated(source: Tensor, result: Tensor) -> Ints:
+    """Source: Negate of tflite/kernels/internal/reference/reference_ops.h; scales mean nothing to it."""
+    del source, result
+    x = _every_value()
+    return np.where(x == _LOWEST, _LOWEST, -x)
+
+
+def _sqrt(source: Tensor, result: Tensor) -> Ints:
+    """Source: SqrtEvalQuantized of tflite/kernels/elementwise.cc, which cuts off, as this does.
+
+    Values below zero, which TFLite refuses while running, count as zero.
+    """
+    real = _scale(source) * np.maximum(_every_value(), 0).astype(np.float32)
+    roots: Ints = (np.sqrt(real) / _scale(result)).astype(np.int64)
+    return roots
+
+
 _FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Ints]] = {
     "ABS": _abs,
     "EXP": lambda x, y: _from_reals(x, y, _exp),
     "LOG": _log,
     "LOGISTIC": _logistic,
+    "NEG": _negated,
     "RELU": lambda x, y: _relu(x, y, None),
     "RELU6": lambda x, y: _relu(x, y, 6.0),
     "RSQRT": _rsqrt,
+    "SQRT": _sqrt,
     "TANH": _tanh,
 }
 
-OPERATORS = frozenset({*_FUNCTIONS, "LEAKY_RELU"})
+OPERATORS = frozenset({*_FUNCTIONS, "GELU", "LEAKY_RELU"})
 """Operators that TFLite has int16 kernels for."""
 
 
@@ -238,4 +258,7 @@ def table16_of(node: Node, source: Tensor, result: Tensor) -> npt.NDArray[np.uin
     """The table of a node's operator between two int16 tensors, in words."""
     if isinstance(node.attributes, LeakyReluAttributes):
         return words_of(_leaky_relu(source, result, node.attributes.alpha))
+    if isinstance(node.attributes, GeluAttributes):
+        function = gelu_tanh if node.attributes.approximate else gelu
+        return words_of(_from_reals(source, result, lambda x: function(F32(x))))
     return words_of(_FUNCTIONS[node.op](source, result))

@@ -13,7 +13,8 @@ from tflite_vk.ir.attributes import TransposeConvAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.layout import pack
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.quantization import INTEGERS, affine, check_activation
+from tflite_vk.ops.quantization import EIGHT_BIT, INTEGERS, affine, check_activation
+from tflite_vk.ops.quantized.lookup import fused_table
 from tflite_vk.ops.quantized.product import channels_buffer, output_push
 from tflite_vk.ops.quantized.weights import (
     Ints,
@@ -32,6 +33,53 @@ from tflite_vk.program import int_word
 from tflite_vk.shape import LANES, ceil_div, vectors_per_row
 
 _TILE = 4
+
+
+def lower_transpose(
+    node: Node,
+    ctx: LoweringContext,
+    shader: str,
+    bindings: list[int],
+    *,
+    data_at: int,
+    spec: tuple[int, ...],
+    push: tuple[int, ...],
+) -> None:
+    """Add the dispatch of a transposed convolution.
+
+    Args:
+        node: TRANSPOSE_CONV.
+        ctx: the program being made.
+        shader: transpose_conv_i8, transpose_conv_i16 or a build of them.
+        bindings: all of its buffers.
+        data_at: position of the data.
+        spec: its own last specialization constants.
+        push: its last push words.
+    """
+    a = node.attributes
+    assert isinstance(a, TransposeConvAttributes)
+    x, y = ctx.graph.input(node, data_at), ctx.graph.output(node)
+    n, oh, ow, oc = y.shape
+    _, kh, kw, _ = ctx.graph.input(node, 1).shape
+    groups = vectors_per_row(y.shape)
+    tiles = ceil_div(ceil_div(ow, a.stride_w), _TILE)
+    invocations = n * oh * a.stride_w * tiles * groups
+    ctx.dispatch_flat(
+        node,
+        shader,
+        bindings,
+        invocations=invocations,
+        spec=(_TILE, *spec),
+        push=(
+            *(invocations, groups, vectors_per_row(x.shape), tiles),
+            *(ow, oh, x.shape[2], x.shape[1]),
+            *(kw, kh, a.stride_w, a.stride_h),
+            Window(kw, a.stride_w).pad_before(ow, x.shape[2]),
+            Window(kh, a.stride_h).pad_before(oh, x.shape[1]),
+            *push,
+        ),
+        flops=2 * x.num_elements * oc * kh * kw,
+    )
 
 
 @register
@@ -58,6 +106,9 @@ class QuantizedTransposeConv(TransposeConv):
             return check_wide(graph, node, 0, self.bias_at, self.data_at)
         return reason
 
+    def takes_table(self, node: Node, graph: Graph) -> bool:
+        return graph.made(node).dtype in EIGHT_BIT
+
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         a = node.attributes
         assert isinstance(a, TransposeConvAttributes)
@@ -71,7 +122,8 @@ class QuantizedTransposeConv(TransposeConv):
         tap_sums = (values - zero).sum(axis=2).T.astype(np.int32)  # [tap, output]
         bias = bias_values(ctx.graph, node, oc, self.bias_at)
         scales = output_scales(ctx.graph, node, self.data_at)
-        self._dispatch(
+        table, has_table = fused_table(ctx, node)
+        lower_transpose(
             node,
             ctx,
             "transpose_conv_i8",
@@ -81,8 +133,10 @@ class QuantizedTransposeConv(TransposeConv):
                 channels_buffer(ctx, node, bias, scales, as_double=False),
                 ctx.constant(pack(tap_sums, "i32"), f"{weights.name}/sums"),
                 ctx.buffer(y.id),
+                table,
             ],
-            spec=(int(zero != 0), ic % LANES if zero != 0 else 0),
+            data_at=self.data_at,
+            spec=(int(zero != 0), ic % LANES if zero != 0 else 0, has_table),
             push=(
                 *(q.flip, int_word(q.zero_point), int_word(zero)),
                 *output_push(ctx, node, a.fused_activation_function),
@@ -100,39 +154,12 @@ class QuantizedTransposeConv(TransposeConv):
             wide.channels,
             ctx.buffer(node.outputs[0]),
         ]
-        self._dispatch(node, ctx, "transpose_conv_i16", bindings, spec=wide.spec, push=wide.push)
-
-    def _dispatch(
-        self,
-        node: Node,
-        ctx: LoweringContext,
-        shader: str,
-        bindings: list[int],
-        *,
-        spec: tuple[int, ...],
-        push: tuple[int, ...],
-    ) -> None:
-        a = node.attributes
-        assert isinstance(a, TransposeConvAttributes)
-        x, y = ctx.graph.input(node, self.data_at), ctx.graph.output(node)
-        n, oh, ow, oc = y.shape
-        _, kh, kw, _ = ctx.graph.input(node, 1).shape
-        groups = vectors_per_row(y.shape)
-        tiles = ceil_div(ceil_div(ow, a.stride_w), _TILE)
-        invocations = n * oh * a.stride_w * tiles * groups
-        ctx.dispatch_flat(
+        lower_transpose(
             node,
-            shader,
+            ctx,
+            "transpose_conv_i16",
             bindings,
-            invocations=invocations,
-            spec=(_TILE, *spec),
-            push=(
-                *(invocations, groups, vectors_per_row(x.shape), tiles),
-                *(ow, oh, x.shape[2], x.shape[1]),
-                *(kw, kh, a.stride_w, a.stride_h),
-                Window(kw, a.stride_w).pad_before(ow, x.shape[2]),
-                Window(kh, a.stride_h).pad_before(oh, x.shape[1]),
-                *push,
-            ),
-            flops=2 * x.num_elements * oc * kh * kw,
+            data_at=self.data_at,
+            spec=wide.spec,
+            push=wide.push,
         )

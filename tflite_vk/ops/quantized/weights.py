@@ -116,7 +116,7 @@ def output_scales(graph: Graph, node: Node, data_at: int = 0) -> list[float]:
     tflite/kernels/kernel_util.cc: the uint8 path multiplies the two scales in float32.
     """
     source, weights = graph.input(node, data_at), graph.input(node, 1)
-    out = affine(graph.output(node)).scale
+    out = affine(graph.made(node)).scale
     assert weights.quantization is not None
     scale = affine(source).scale
     if source.dtype is DType.UINT8:

@@ -35,7 +35,6 @@ from tflite_vk.ops.quantization import (
 from tflite_vk.ops.quantized.weights import (
     Ints,
     bias_values,
-    filter_values,
     output_scales,
     pack_dot4,
 )
@@ -79,10 +78,10 @@ def reduced(factor: Multiplier) -> Multiplier:
     return Multiplier(value, 15 - factor.shift)
 
 
-def _largest_sums(values: Ints, bias: Ints) -> Ints:
-    """For each output channel, the largest magnitude of its sum and of all parts of it."""
-    products: Ints = np.abs(values).reshape(len(bias), -1).sum(axis=1) * _LARGEST_INPUT
-    sums: Ints = products + np.abs(bias)
+def _largest_products(weights: npt.NDArray[np.generic]) -> Ints:
+    """For each output channel, which come first, the most that its products can add up to."""
+    magnitudes = np.abs(weights.astype(np.int16)).reshape(len(weights), -1)
+    sums: Ints = magnitudes.sum(axis=1, dtype=np.int64) * _LARGEST_INPUT
     return sums
 
 
@@ -112,8 +111,9 @@ def check_wide(
             f"bias is {bias.dtype.name} (supported where the input is INT16: a constant INT64, or INT32 "
             f"where quantized_bias_type says so)"
         )
-    values = np.moveaxis(filter_values(weights), axis, 0)
-    sums = _largest_sums(values, bias_values(graph, node, len(values), bias_at))
+    assert weights.data is not None
+    products = _largest_products(np.moveaxis(weights.data, axis, 0))
+    sums = products + np.abs(bias_values(graph, node, len(products), bias_at))
     if not sums_are_int32(node) and sums.size and int(sums.max()) >= MOST_SUM:
         return "its sums may exceed the 48 bits of TFLite's own arithmetic"
     if scaling_of(node) is Scaling.REDUCED:
@@ -192,7 +192,7 @@ def wide_of(
     scaling = scaling_of(node)
     scales = output_scales(ctx.graph, node, data_at)
     words = wide_words(bias, scales, scaling)
-    products = _largest_sums(values, np.zeros_like(bias))
+    products = _largest_products(values)
     # What wraps in 32 bits gives the low word all the same.
     spills = not sums_are_int32(node) and int(products.max()) >= 1 << 31
     lowest, highest = activation_bounds(activation, ctx.graph.output(node))
