@@ -63,10 +63,19 @@ class _Precision:
                 self._add(node)  # its bits are those of float32
             if node.op in _SUMS:
                 self._add_sum_of_squares(node)
+            self._add_reals_of_integers(node)
         self._add_users_of_states()
 
     def _add(self, node: Node) -> None:
         self.found.add(node.outputs[0])
+
+    def _add_reals_of_integers(self, node: Node) -> None:
+        """What passes/dequantize_inputs.py took apart is one operator, which has integers for input."""
+        for tensor in set(node.inputs):
+            inside = self._writer.get(tensor)
+            if inside is not None and inside.op == "DEQUANTIZE" and inside.index == node.index:
+                self._add(inside)
+                self._add(node)
 
     def _add_sum_of_squares(self, node: Node) -> None:
         behind = [node]
