@@ -34,12 +34,6 @@ vec4 masked(vec4 v, uint group, float padding) {
     return mix(vec4(padding), v, lessThan(uvec4(0u, 1u, 2u, 3u), uvec4(p.tail)));
 }
 
-// SwiftShader's exp turns NaN into a number; TFLite's rows with +inf or NaN are NaN.
-vec4 exp_or_nan(vec4 v) {
-    bvec4 is_nan = greaterThan(floatBitsToUint(v) & 0x7FFFFFFFu, uvec4(0x7F800000u));
-    return mix(exp(v), v, is_nan);
-}
-
 float larger(float a, float b) { return b > a ? b : a; }
 
 float row_maximum(float value) {
@@ -90,19 +84,19 @@ void main() {
     vec4 total = vec4(0.0);
     for (uint g = begin; g < end; g += step) {
         vec4 v = LOAD(ACT, x, first + g);
-        if (OP == OP_SOFTMAX) v = exp_or_nan((v - maximum) * p.beta);
-        else if (OP == OP_LOG_SOFTMAX) v = exp_or_nan(v - maximum);
+        if (OP == OP_SOFTMAX) v = tflite_exp((v - maximum) * p.beta);
+        else if (OP == OP_LOG_SOFTMAX) v = tflite_exp(v - maximum);
         else v *= v;
         total += masked(v, g, 0.0);
     }
     float sum = total.x + total.y + total.z + total.w;
     if (gl_WorkGroupSize.x > 1u) sum = row_sum(sum);
 
-    if (OP == OP_LOG_SOFTMAX) sum = log(sum);
-    else if (OP == OP_L2_NORMALIZATION) sum = max(sqrt(sum), 1e-6);
+    if (OP == OP_LOG_SOFTMAX) sum = tflite_log(vec4(sum)).x;
+    else if (OP == OP_L2_NORMALIZATION) sum = clamp_low(vec4(sqrt(sum)), 1e-6).x;
     for (uint g = begin; g < end; g += step) {
         vec4 v = LOAD(ACT, x, first + g);
-        if (OP == OP_SOFTMAX) v = exp_or_nan((v - maximum) * p.beta) / sum;
+        if (OP == OP_SOFTMAX) v = tflite_exp((v - maximum) * p.beta) / sum;
         else if (OP == OP_LOG_SOFTMAX) v = v - maximum - sum;
         else v /= sum;
         uint at = first + g;
