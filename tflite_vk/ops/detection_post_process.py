@@ -35,6 +35,9 @@ class DetectionPostProcess(Operator):
     versions = {"TFLite_Detection_PostProcess": 1}
     custom = True
     notes = "float; constant anchors; fast and regular suppression"
+    differs = dict.fromkeys(
+        versions, "slots without a detection are zero: TFLite leaves in them what was there before"
+    )
 
     def check(self, node: Node, graph: Graph) -> str | None:
         a = _attributes(node)
