@@ -92,8 +92,8 @@ void main() {
     float sum = total.x + total.y + total.z + total.w;
     if (gl_WorkGroupSize.x > 1u) sum = row_sum(sum);
 
-    if (OP == OP_LOG_SOFTMAX) sum = log(sum);
-    else if (OP == OP_L2_NORMALIZATION) sum = max(sqrt(sum), 1e-6);
+    if (OP == OP_LOG_SOFTMAX) sum = tflite_log(vec4(sum)).x;
+    else if (OP == OP_L2_NORMALIZATION) sum = clamp_low(vec4(sqrt(sum)), 1e-6).x;
     for (uint g = begin; g < end; g += step) {
         vec4 v = LOAD(ACT, x, first + g);
         if (OP == OP_SOFTMAX) v = tflite_exp((v - maximum) * p.beta) / sum;

@@ -64,6 +64,10 @@ What the Vulkan delegate runs, next to what TFLite's own GPU delegate accepts. {
 `tflite-vk inspect MODEL` says for each operator of a model whether it runs on the GPU, and why not.
 """
 
+_DIFFERS = """Everywhere else they are those of its reference kernels: bit for bit for integers, truth values and what
+is only moved; to the last digits for floats, whose products a driver may add without rounding in between.
+"""
+
 
 @dataclass
 class Row:
@@ -237,11 +241,23 @@ def render(rows: Sequence[Row], facts: Mapping[str, Any]) -> str:
         f"## Builtin operators ({len(builtin)})\n\n{_table(builtin)}",
         f"## Custom operators ({len(custom)})\n\n{_table(custom)}",
     ]
+    parts.append(f"## Where results differ from TFLite's\n\n{_DIFFERS}\n{_differences(rows)}")
     missing = _missing(rows, facts)
     if missing:
         lines = "\n".join(f"* `{name}`: {text}" for name, text in missing)
         parts.append(f"## Only in TFLite's GPU delegate ({len(missing)})\n\n{lines}\n")
     return "\n".join(parts)
+
+
+def _differences(rows: Iterable[Row]) -> str:
+    """What the classes say of it; operators of which the same is said stand together."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        for family in row.families.values():
+            text = family.differs.get(row.name)
+            if text is not None and f"`{row.name}`" not in found.setdefault(text, []):
+                found[text].append(f"`{row.name}`")
+    return "\n".join(f"* {', '.join(names)}: {text}." for text, names in found.items()) + "\n"
 
 
 def _summary(builtin: Sequence[Row], custom: Sequence[Row], facts: Mapping[str, Any]) -> str:

@@ -98,7 +98,7 @@ vec4 unary(uint op, vec4 x) {
     case OP_FLOOR: return floor(x);
     case OP_CEIL: return ceil(x);
     case OP_ROUND: return roundEven(x);
-    case OP_SIGN: return mix(sign(x), x, is_nan(x));
+    case OP_SIGN: return tflite_sign(x);
     case OP_ELU: return elu(x);
     case OP_GELU: return gelu(x);
     case OP_GELU_TANH: return gelu_tanh(x);
@@ -113,15 +113,15 @@ vec4 binary(uint op, vec4 x, vec4 y) {
     case OP_SUB: return x - y;
     case OP_MUL: return x * y;
     case OP_DIV: return x / y;
-    case OP_MINIMUM: return mix(x, y, lessThan(y, x));
-    case OP_MAXIMUM: return mix(x, y, greaterThan(y, x));
+    case OP_MINIMUM: return mix(y, x, lessThan(x, y));  // of what compares with nothing, the second
+    case OP_MAXIMUM: return mix(y, x, greaterThan(x, y));
     case OP_SQUARED_DIFFERENCE: return (x - y) * (x - y);
     case OP_PRELU: return mix(x, x * y, lessThan(x, vec4(0.0)));
 #ifdef EPILOGUE_FULL
     case OP_POW: return tflite_pow(x, y);
     case OP_FLOOR_DIV: return floor(x / y);
     case OP_FLOOR_MOD: return floor_mod(x, y);
-    case OP_ATAN2: return atan(x, y);
+    case OP_ATAN2: return tflite_atan2(x, y);
 #endif
     }
     return x;

@@ -7,6 +7,9 @@
 
 #include "sine.glsl"
 
+#define POSITIVE_INFINITY uintBitsToFloat(0x7F800000u)
+#define NOT_A_NUMBER uintBitsToFloat(0x7FC00000u)
+
 // On the bits: drivers may compile isnan to false, and SwiftShader's exp makes infinity of NaN.
 bvec4 is_nan(vec4 x) { return greaterThan(floatBitsToUint(x) & 0x7FFFFFFFu, uvec4(0x7F800000u)); }
 
@@ -16,6 +19,8 @@ vec4 clamp_low(vec4 x, float low) { return mix(max(x, vec4(low)), x, is_nan(x));
 vec4 clamp_range(vec4 x, float low, float high) {
     return mix(clamp(x, vec4(low), vec4(high)), x, is_nan(x));
 }
+
+vec4 tflite_sign(vec4 x) { return mix(sign(x), x, is_nan(x)); }
 
 vec4 tflite_exp(vec4 x) { return mix(exp(x), x, is_nan(x)); }
 
@@ -36,9 +41,9 @@ vec4 tflite_log(vec4 x) {
     // log(2) in 15 bits, whose product with k is exact, and the rest.
     vec4 y = k * 0.693145751953125 + (k * 1.42860677e-6 + series);
     y = mix(y, x, equal(bits, uvec4(0x7F800000u)));
-    y = mix(y, uintBitsToFloat(uvec4(0xFF800000u)), equal(bits & 0x7FFFFFFFu, uvec4(0u)));
+    y = mix(y, vec4(-POSITIVE_INFINITY), equal(bits & 0x7FFFFFFFu, uvec4(0u)));
     bvec4 is_undefined = greaterThan(bits, uvec4(0x80000000u));
-    y = mix(y, uintBitsToFloat(uvec4(0x7FC00000u)), is_undefined);
+    y = mix(y, vec4(NOT_A_NUMBER), is_undefined);
     return mix(y, x, is_nan(x));
 }
 
@@ -85,17 +90,36 @@ vec4 tflite_erf(vec4 x) {
 vec4 gelu(vec4 x) { return 0.5 * x * (1.0 + tflite_erf(x * 0.707106781)); }
 vec4 gelu_tanh(vec4 x) { return 0.5 * x * (1.0 + tflite_tanh(0.797884561 * (x + 0.044715 * x * x * x))); }
 
+// C's atan2, which GLSL's leaves open where both are zero or one is no number. Of the octant's ratio,
+// or of its distance from 1 as an angle, Taylor's terms up to the 15th power are good to float32.
+vec4 tflite_atan2(vec4 y, vec4 x) {
+    vec4 large = max(abs(x), abs(y));
+    vec4 ratio = min(abs(x), abs(y)) / large;
+    ratio = mix(ratio, vec4(1.0), equal(abs(x), abs(y)));  // infinities too
+    ratio = mix(ratio, vec4(0.0), equal(large, vec4(0.0)));
+    bvec4 is_near_1 = greaterThan(ratio, vec4(0.414213562));
+    vec4 t = mix(ratio, (ratio - 1.0) / (ratio + 1.0), is_near_1);
+    vec4 s = t * t;
+    vec4 tail = 0.111111111 + s * (-0.0909090909 + s * (0.0769230769 - s * 0.0666666667));
+    vec4 angle = t + t * s * (-0.333333333 + s * (0.2 + s * (-0.142857143 + s * tail)));
+    angle = mix(angle, angle + 0.785398163, is_near_1);
+    angle = mix(angle, 1.57079633 - angle, greaterThan(abs(y), abs(x)));
+    angle = mix(angle, 3.14159265 - angle, notEqual(floatBitsToUint(x) >> 31, uvec4(0u)));
+    angle = uintBitsToFloat(floatBitsToUint(angle) | (floatBitsToUint(y) & 0x80000000u));
+    return mix(mix(angle, x, is_nan(x)), y, is_nan(y));
+}
+
 // TFLite's POW is C's: negative bases with whole exponents are defined, GLSL's pow is not.
 float tflite_pow1(float x, float y) {
     if (y == 0.0 || x == 1.0) return 1.0;
-    if (any(is_nan(vec4(x, y, x, y)))) return uintBitsToFloat(0x7FC00000u);
+    if (any(is_nan(vec4(x, y, x, y)))) return NOT_A_NUMBER;
     // From 2^24 on every float is even.
     bool is_odd = abs(y) < 16777216.0 && floor(y) == y && mod(y, 2.0) != 0.0;
-    float magnitude = x == 0.0 ? (y > 0.0 ? 0.0 : uintBitsToFloat(0x7F800000u))
+    float magnitude = x == 0.0 ? (y > 0.0 ? 0.0 : POSITIVE_INFINITY)
                       : abs(x) == 1.0 ? 1.0 : pow(abs(x), y);
     if (floatBitsToInt(x) >= 0) return magnitude;
     if (is_odd) return -magnitude;
-    return floor(y) == y || x == 0.0 || isinf(x) ? magnitude : uintBitsToFloat(0x7FC00000u);
+    return floor(y) == y || x == 0.0 || isinf(x) ? magnitude : NOT_A_NUMBER;
 }
 vec4 tflite_pow(vec4 x, vec4 y) {
     return vec4(tflite_pow1(x.x, y.x), tflite_pow1(x.y, y.y), tflite_pow1(x.z, y.z), tflite_pow1(x.w, y.w));

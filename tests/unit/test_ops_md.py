@@ -63,6 +63,16 @@ def test_operators_that_only_tflite_has_are_listed() -> None:
     assert "## Only in TFLite's GPU delegate (1)\n\n* `NOWHERE`: 1\n" in text
 
 
+def test_differences_are_of_operators_that_the_family_has() -> None:
+    families = {id(f): f for f in tool.registry.operators().values()}.values()
+    told = [(family, op) for family in families for op in family.differs]
+    assert len(told) > 20
+    assert all(op in family.versions for family, op in told)
+    page = tool.PAGE.read_text(encoding="utf-8")
+    for family, op in told:
+        assert f": {family.differs[op]}." in page
+
+
 def test_bars_do_not_break_the_table() -> None:
     assert tool._line(["a", "b|c"]) == r"| a | b\|c |"
 

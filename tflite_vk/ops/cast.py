@@ -22,7 +22,9 @@ class Cast(Operator):
 
     versions = {"CAST": 8}
     dtypes = _TYPES
-    notes = "float values beyond an integer type are undefined, as in C++"
+    differs = {
+        "CAST": "a float beyond int32, uint32 or int64 gives any value of the type: C++, and so TFLite, leaves it open"
+    }
 
     def check(self, node: Node, graph: Graph) -> str | None:
         source = graph.input(node, 0).dtype

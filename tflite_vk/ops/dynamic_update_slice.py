@@ -26,6 +26,10 @@ class DynamicUpdateSlice(Operator):
 
     versions = {"DYNAMIC_UPDATE_SLICE": 3}
     dtypes = MOVED
+    differs = dict.fromkeys(
+        versions,
+        "64-bit start indices are clamped as they are: TFLite narrows them to 32 bits before, and so may write elsewhere",
+    )
 
     def check(self, node: Node, graph: Graph) -> str | None:
         reason = check_index_type(node, graph, 2)

@@ -33,6 +33,10 @@ from tflite_vk.shape import (
     vectors_per_row,
 )
 
+_INFINITIES = (
+    "float infinities stay what they are, so that an overflow is seen: TFLite's reference kernels clamp them to"
+    " the largest float"
+)
 _INTEGERS = frozenset({DType.INT32, DType.INT64})
 FLOAT_OR_INT = _INTEGERS | {DType.FLOAT32}
 
@@ -70,6 +74,17 @@ class Unary(Operator):
     dtypes = FLOAT_OR_INT
     ends_in_epilogue = True
     notes = "INT32 in ABS, NEG and SIGN, INT64 in NEG"
+    differs = {
+        **dict.fromkeys(
+            ("SIN", "COS"),
+            "beyond 50,000 digits of the angle are lost, as it is reduced in float32; the result stays between"
+            " -1 and 1",
+        ),
+        **dict.fromkeys(
+            ("ELU", "EXP", "GELU", "LOG", "LOGISTIC", "TANH"),
+            "within 1e-5 of the result: Vulkan promises no more of exponentials",
+        ),
+    }
 
     def check(self, node: Node, graph: Graph) -> str | None:
         if node.op == "ELEMENTWISE":
@@ -158,6 +173,19 @@ class Binary(Operator):
         " input; INT32 except in ATAN2 and PRELU, with a fused RELU, RELU6 or RELU_N1_TO_1; INT64 in ADD,"
         " SUB, MUL, MAXIMUM, MINIMUM and FLOOR_MOD"
     )
+    differs = {
+        **dict.fromkeys(
+            ("ADD", "SUB", "MUL"),
+            _INFINITIES,
+        ),
+        "DIV": f"{_INFINITIES}; an INT32 divisor of zero gives 0: TFLite stops with an error, which a device can't",
+        **dict.fromkeys(
+            ("FLOOR_DIV", "FLOOR_MOD"),
+            "a divisor of zero gives an infinity or NaN, in integers any value: TFLite stops with an error,"
+            " which a device can't",
+        ),
+        "POW": "within 1e-5 of the result: Vulkan promises no more of exponentials",
+    }
 
     def check(self, node: Node, graph: Graph) -> str | None:
         if all(graph.input(node, i).is_const for i in range(2)):

@@ -67,7 +67,10 @@ class Gather(Operator):
 
     versions = {"GATHER": 7, "EMBEDDING_LOOKUP": 5}
     dtypes = MOVED
-    notes = "a run-time index that lies outside gives zeros, where TFLite stops with an error"
+    differs = dict.fromkeys(
+        versions,
+        "a run-time index that lies outside gives zeros: TFLite stops with an error, which a device can't",
+    )
 
     def check(self, node: Node, graph: Graph) -> str | None:
         parts = _parts(node, graph)

@@ -22,6 +22,11 @@ class LocalResponseNorm(Operator):
     """
 
     versions = {"LOCAL_RESPONSE_NORMALIZATION": 1}
+    differs = dict.fromkeys(
+        versions,
+        "the sum takes in all channels in reach, as TFLite's default kernel does: its reference kernel leaves out"
+        " the last one",
+    )
     ends_in_epilogue = True
 
     def check(self, node: Node, graph: Graph) -> str | None:

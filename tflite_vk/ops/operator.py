@@ -13,6 +13,9 @@ from tflite_vk.shape import Shape
 if TYPE_CHECKING:
     from tflite_vk.ops.context import LoweringContext
 
+NO_DIFFERENCES: dict[str, str] = {}
+"""For a family whose parent has some."""
+
 FLOAT = frozenset({DType.FLOAT32})
 
 Kind = Literal["plain", "quantized", "hybrid"]
@@ -31,6 +34,7 @@ class Operator(ABC):
         kind: which nodes of these names it serves.
         ends_in_epilogue: its kernel applies fused steps to output 0.
         notes: constraints, one sentence, for the generated docs/ops.md.
+        differs: for some of its operators, where results differ from those of TFLite's kernels and why.
     """
 
     versions: ClassVar[Mapping[str, int]]
@@ -39,6 +43,7 @@ class Operator(ABC):
     kind: ClassVar[Kind] = "plain"
     ends_in_epilogue: ClassVar[bool] = False
     notes: ClassVar[str] = ""
+    differs: ClassVar[Mapping[str, str]] = NO_DIFFERENCES
 
     def check(self, node: Node, graph: Graph) -> str | None:
         """Why this node can't run, in words; None where it can.

@@ -8,7 +8,7 @@ from tflite_vk.ir.attributes import Pool2DAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.axes import Walk
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.operator import Operator
+from tflite_vk.ops.operator import NO_DIFFERENCES, Operator
 from tflite_vk.ops.reduction import OP_CODES, Reduction, lower_reduction
 from tflite_vk.ops.registry import register
 from tflite_vk.ops.window import Window, check_window
@@ -111,6 +111,10 @@ class Pool2D(Operator):
     versions = {"AVERAGE_POOL_2D": 3, "MAX_POOL_2D": 3, "L2_POOL_2D": 1}
     ends_in_epilogue = True
     notes = "padding is never counted"
+    differs = dict.fromkeys(
+        ("AVERAGE_POOL_2D", "L2_POOL_2D", "MAX_POOL_2D"),
+        "infinities stay what they are: TFLite clamps them to the largest float, although no activation asks for it",
+    )
 
     def check(self, node: Node, graph: Graph) -> str | None:
         return "its input is a constant" if graph.input(node, 0).is_const else None
@@ -145,6 +149,7 @@ class MaxPoolingWithArgmax2D(Pool2D):
     Source: MediaPipe, util/tflite/operations/max_pool_argmax.cc.
     """
 
+    differs = NO_DIFFERENCES
     versions = {"MaxPoolingWithArgmax2D": 2}
     custom = True
 

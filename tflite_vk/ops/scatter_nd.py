@@ -34,7 +34,11 @@ class ScatterNd(Operator):
 
     versions = {"SCATTER_ND": 1}
     dtypes = frozenset({DType.FLOAT32, DType.INT32})
-    notes = "the shape must be a constant; a run-time index that lies outside is left out; time grows with updates times result"
+    notes = "the shape must be a constant; time grows with updates times result"
+    differs = dict.fromkeys(
+        versions,
+        "an update whose run-time index lies outside is left out: TFLite stops with an error, which a device can't",
+    )
 
     def check(self, node: Node, graph: Graph) -> str | None:
         depth = graph.input(node, 0).shape[-1]

@@ -8,6 +8,7 @@ from tflite_vk.errors import ShaderError
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.elementwise import Binary
+from tflite_vk.ops.operator import NO_DIFFERENCES
 from tflite_vk.ops.registry import register
 from tflite_vk.passes.rename_stablehlo import SAME_AS, renamed
 from tflite_vk.shape import Shape
@@ -19,6 +20,7 @@ class StablehloBinary(Binary):
 
     versions = dict.fromkeys(SAME_AS, 1)
     notes = "inputs of one shape; INT32 and INT64 too"
+    differs = NO_DIFFERENCES
 
     def check(self, node: Node, graph: Graph) -> str | None:
         return super().check(renamed(node), graph)

@@ -18,6 +18,7 @@ from tflite_vk.ops.broadcasting import broadcast_steps, broadcast_walk
 from tflite_vk.ops.comparison import Comparison
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.elementwise import Binary
+from tflite_vk.ops.operator import NO_DIFFERENCES
 from tflite_vk.ops.quantization import (
     EIGHT_BIT,
     Affine,
@@ -187,6 +188,7 @@ def lower_binary(ctx: LoweringContext, node: Node, shader: str) -> None:
 class QuantizedBinary(Binary):
     """Operators on two broadcast values."""
 
+    differs = NO_DIFFERENCES
     versions = {
         "ADD": 5,
         "MAXIMUM": 4,

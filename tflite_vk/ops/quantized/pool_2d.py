@@ -10,6 +10,7 @@ from tflite_vk.dtypes import DType
 from tflite_vk.ir.attributes import Pool2DAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.operator import NO_DIFFERENCES
 from tflite_vk.ops.pool_2d import Pool2D
 from tflite_vk.ops.quantization import activation_bounds, affine, check_activation, check_affine
 from tflite_vk.ops.registry import register
@@ -22,6 +23,7 @@ from tflite_vk.shape import num_vectors, vectors_per_row
 class QuantizedPool2D(Pool2D):
     """Pools of integers."""
 
+    differs = NO_DIFFERENCES
     versions = {"AVERAGE_POOL_2D": 3, "MAX_POOL_2D": 3}
     kind = "quantized"
     dtypes = frozenset({DType.INT8, DType.UINT8, DType.INT16})
