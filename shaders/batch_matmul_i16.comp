@@ -1,8 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// BATCH_MATMUL of int16, as batch_matmul: each invocation makes TILE rows of four columns of one product.
+// BATCH_MATMUL of int16 with int16 or int8, as batch_matmul: each invocation makes TILE rows of four columns of one product.
 // The invocations of a workgroup along y share the sum over the inner dimension. Zero points are 0.
+// RIGHT, set by -D: storage of the right matrices.
 //
 // A product has 31 bits, so the left factor is taken apart into bytes: sums of either byte's products
 // stay within 32 bits for SAFE groups.
@@ -16,7 +17,7 @@ layout(constant_id = 5) const uint IS_B_TURNED = 0u;
 const uint SAFE = 32u;
 
 TENSOR_IN(0, i16, a);
-TENSOR_IN(1, i16, b);
+TENSOR_IN(1, RIGHT, b);
 TENSOR_OUT(2, i16, y);
 
 layout(push_constant) uniform Push {
@@ -80,10 +81,10 @@ void add_block(uint a_first, uint b_first, uint row, uint group, uint k_group) {
     ivec4 right[4];  // four outputs for inner index k + i
     [[unroll]] for (uint lane = 0u; lane < 4u; ++lane) {
         if (IS_B_TURNED == 0u) {
-            right[lane] = LOAD(i16, b, b_first + min(k + lane, last) * p.b_groups + group);
+            right[lane] = LOAD(RIGHT, b, b_first + min(k + lane, last) * p.b_groups + group);
         } else {
             uint column = min(group * 4u + lane, p.columns - 1u);
-            ivec4 v = LOAD(i16, b, b_first + column * p.b_groups + k_group);
+            ivec4 v = LOAD(RIGHT, b, b_first + column * p.b_groups + k_group);
             [[unroll]] for (uint j = 0u; j < 4u; ++j) right[j][lane] = v[j];
         }
     }

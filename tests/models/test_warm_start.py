@@ -152,7 +152,7 @@ def test_damage_changes_no_result(
             for path, content in good.items():
                 path.write_bytes(damage(content))
             _assert_same(door(_model(), **options), want)
-    assert not caplog.records
+    assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
     assert all(p.stat().st_size > 100 for p in good), "good files take the place of bad ones"
 
 

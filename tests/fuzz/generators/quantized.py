@@ -287,6 +287,19 @@ def quantized_softmax(g: Builder) -> None:
     g.apply("SOFTMAX", [x], SoftmaxAttributes(beta=beta), out=y, version=2)
 
 
+@generator(1, QUANTIZED)
+def quantized_rows(g: Builder) -> None:
+    """LOG_SOFTMAX and L2_NORMALIZATION."""
+    x = g.quantized((1, 2, 3, 4), lambda v: v.array.size > 0)
+    if x.shape[-1] > 500:
+        raise RefusedError("a very long row")
+    if g.chance(0.5):
+        g.apply("LOG_SOFTMAX", [x], out=fixed(x, 1 / 16, 127), version=2)
+    else:
+        out = fixed(x, 1 / 128, 0)
+        g.apply("L2_NORMALIZATION", [x], BinaryAttributes(), out=out, version=2)
+
+
 @generator(3, QUANTIZED)
 def quantized_table(g: Builder) -> None:
     """Functions of one value."""

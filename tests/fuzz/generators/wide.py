@@ -8,7 +8,7 @@ from tests.fuzz.builder import Builder, Value
 from tests.fuzz.eager import RefusedError, Result
 from tests.fuzz.generators import generator
 from tests.fuzz.generators.convolution import CHANNELS, padding, window
-from tests.fuzz.generators.elementwise import ACTIVATIONS
+from tests.fuzz.generators.elementwise import ACTIVATIONS, smaller
 from tests.fuzz.generators.moving import ints
 from tests.fuzz.generators.quantized import (
     QUANTIZED,
@@ -23,11 +23,13 @@ from tests.fuzz.generators.reduction import axes_of
 from tests.support.case import Array
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.attributes import (
+    Attributes,
     BatchMatMulAttributes,
     BinaryAttributes,
     Conv2DAttributes,
     DepthwiseConv2DAttributes,
     FullyConnectedAttributes,
+    GeluAttributes,
     LeakyReluAttributes,
     NoAttributes,
     Pool2DAttributes,
@@ -148,8 +150,12 @@ def wide_batch_matmul(g: Builder) -> None:
     columns = g.choice(CHANNELS)
     batch = tuple(1 if g.chance(0.3) else n for n in x.shape[:-2])
     shape = (*batch, columns, depth) if adj_y else (*batch, depth, columns)
-    values = g.rng.integers(-(1 << 15), 1 << 15, shape).astype(np.int16)
-    q = g.scale(DType.INT16)
+    if g.chance(0.3):
+        values = np.asarray(g.rng.integers(-128, 128, shape), np.int8)
+        q = Quantization(g.scale(DType.INT8).scale, (0,))
+    else:
+        values = np.asarray(g.rng.integers(-(1 << 15), 1 << 15, shape), np.int16)
+        q = g.scale(DType.INT16)
     other = g.input(values, q) if g.chance(0.3) else g.const(values, q)
     typical = reach(x) * reach(other) / 3 * float(np.sqrt(depth)) * 2.0 ** g.rng.uniform(-1, 2)
     attributes = BatchMatMulAttributes(adj_x, adj_y)
@@ -172,13 +178,23 @@ def wide_binary(g: Builder) -> None:
 def wide_table(g: Builder) -> None:
     """Functions of one value."""
     x = g.int16()
-    op = g.choice(("ABS", "LEAKY_RELU", "LOGISTIC", "RELU", "RELU6", "TANH"))
-    attributes = None
+    op = g.choice(("ABS", "GELU", "LEAKY_RELU", "LOGISTIC", "NEG", "RELU", "RELU6", "TANH"))
+    attributes: Attributes | None = None
     out = _STANDARD if op in ("LOGISTIC", "TANH") else result(g, x, reach(x))
     if op == "LEAKY_RELU":
         attributes = LeakyReluAttributes(alpha=g.choice((0.1, 0.25, -0.3)))
-    version = 2 if op == "LEAKY_RELU" else 3
+    elif op == "GELU":
+        attributes = GeluAttributes(approximate=g.chance(0.5))
+    version = {"LEAKY_RELU": 2, "NEG": 1}.get(op, 3)
     g.apply(op, [x], attributes or NoAttributes(), out=out, version=version)
+
+
+@generator(0.7, QUANTIZED)
+def wide_prelu(g: Builder) -> None:
+    x = g.int16((1, 2, 3, 4))
+    values = np.asarray(g.rng.integers(-128, 128, smaller(g, x.shape)), np.int8)
+    alpha = g.const(values, Quantization(g.scale(DType.INT8).scale, (0,)))
+    g.apply("PRELU", [x, alpha], out=result(g, x, reach(x)))
 
 
 @generator(1, QUANTIZED)

@@ -150,3 +150,9 @@ CASES += [
     if isinstance(case.build, quantized_matmul.Product)
     for product in [dataclasses.replace(case.build, dtype=INT16)]
 ]
+CASES += [
+    Case(case.name.replace("INT8", "INT16xINT8"), product, inputs=product.whole_range, exact=True)
+    for case in quantized_matmul.CASES
+    if isinstance(case.build, quantized_matmul.Product)
+    for product in [dataclasses.replace(case.build, dtype=INT16, right=DType.INT8)]
+]

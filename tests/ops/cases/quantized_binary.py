@@ -38,6 +38,7 @@ class Two:
         dtype: of both.
         const: position of a constant operand.
         scale_a, scale_b, scale_y: scales and zero points, for 8 bits; int16 takes 1/256 of a scale.
+        dtype_b: of a constant, where it is another.
     """
 
     op: str
@@ -49,6 +50,7 @@ class Two:
     scale_a: Scale = (0.05, 100)
     scale_b: Scale = (0.031, 140)
     scale_y: Scale | None = None
+    dtype_b: DType | None = None
 
     def _scale(self, scale: Scale) -> Scale:
         return (scale[0] / 256, 0) if self.dtype is INT16 else scale
@@ -61,8 +63,9 @@ class Two:
         operands = []
         for i, (shape, scale) in enumerate(((self.a, scale_a), (self.b, scale_b))):
             if i == self.const:
-                values = whole_range(rng, shape, self.dtype)
-                operands.append(w.const(values, quantization=per_tensor(self.dtype, scale)))
+                dtype = self.dtype_b or self.dtype
+                values = whole_range(rng, shape, dtype)
+                operands.append(w.const(values, quantization=per_tensor(dtype, scale)))
             else:
                 operands.append(quantized_input(w, shape, self.dtype, scale))
         shape = tuple(np.broadcast_shapes(self.a, self.b))
@@ -153,7 +156,24 @@ CASES += [
 CASES += [_case("quantized", Two(op, (40, 41), (40, 41), INT16)) for op in ("EQUAL", "NOT_EQUAL")]
 CASES += [
     Case("quantized_LESS_INT16_declined", Two("LESS", (3, 4), (3, 4), INT16), declined="scale"),
-    Case("quantized_PRELU_INT16_declined", Two("PRELU", (1, 3, 4), (4,), INT16), declined="PRELU"),
+    Case("quantized_PRELU_INT16_declined", Two("PRELU", (1, 3, 4), (4,), INT16), declined="alpha"),
+]
+CASES += [
+    _case(
+        f"quantized_{scale}",
+        Two(
+            "PRELU",
+            (1, 6, 5, 7),
+            alpha,
+            INT16,
+            const=1,
+            scale_b=(scale, 131),
+            scale_y=(0.1, 0),
+            dtype_b=INT8,
+        ),
+    )
+    for alpha in ((1, 6, 5, 7), (7,), (1, 1, 1))
+    for scale in (0.7, 5.0)
 ]
 CASES += [
     Case(

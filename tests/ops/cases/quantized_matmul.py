@@ -29,6 +29,7 @@ class Product:
     adj_y: bool = False
     const: int | None = None
     dtype: DType = DType.INT8
+    right: DType | None = None
 
     @property
     def shapes(self) -> tuple[Shape, Shape]:
@@ -37,22 +38,29 @@ class Product:
 
     def whole_range(self, rng: np.random.Generator) -> dict[int, Array]:
         """Values of any size for the inputs that aren't constant."""
-        free = [s for i, s in enumerate(self.shapes) if i != self.const]
-        return {i: whole_range(rng, s, self.dtype) for i, s in enumerate(free)}
+        free = [(s, self.type_of(i)) for i, s in enumerate(self.shapes) if i != self.const]
+        return {i: whole_range(rng, s, dtype) for i, (s, dtype) in enumerate(free)}
+
+    def type_of(self, side: int) -> DType:
+        """Element type of a side."""
+        return self.right if side == 1 and self.right is not None else self.dtype
 
     def __call__(self, w: ModelWriter) -> None:
         rng = np.random.default_rng(3)
-        scales = ((0.031, 100), (0.047, 140))
+        # Beside int16 the zero point is 0, which counts from the lowest value here.
+        scales = ((0.031, 100), (0.047, 140 if self.right is None else 128))
         inputs = [
-            w.const(whole_range(rng, s, self.dtype), quantization=per_tensor(self.dtype, q))
+            w.const(
+                whole_range(rng, s, self.type_of(i)), quantization=per_tensor(self.type_of(i), q)
+            )
             if self.const == i
-            else quantized_input(w, s, self.dtype, q)
+            else quantized_input(w, s, self.type_of(i), q)
             for i, (s, q) in enumerate(zip(self.shapes, scales, strict=True))
         ]
         batches = np.broadcast_shapes(self.a[:-2], self.b[:-2])
         size = 0.031 * 0.047 * 74 * float(np.sqrt(self.a[-1]))
         if self.dtype is DType.INT16:
-            size *= 256
+            size *= 256 if self.right is None else 1
         out = quantized((*batches, self.a[-2], self.b[-1]), self.dtype, (size, 110))
         attributes = BatchMatMulAttributes(adj_x=self.adj_x, adj_y=self.adj_y)
         w.output(

@@ -25,6 +25,13 @@ from tflite_vk.ops.quantized.wide import MOST_SHIFT, MOST_SUM, reduced
 from tflite_vk.ops.registry import register
 from tflite_vk.program import int_word
 
+_KERNELS = {
+    (DType.INT8, DType.INT8, DType.INT8): "batch_matmul_i8",
+    (DType.INT16, DType.INT16, DType.INT16): "batch_matmul_i16",
+    (DType.INT16, DType.INT8, DType.INT16): "batch_matmul_i16_i8",
+}
+"""By the types of inputs and output."""
+
 
 def _attributes(node: Node) -> BatchMatMulAttributes:
     assert isinstance(node.attributes, BatchMatMulAttributes)
@@ -43,19 +50,21 @@ class QuantizedBatchMatMul(BatchMatMul):
     kind = "quantized"
     dtypes = frozenset({DType.INT8, DType.INT16})
     ends_in_epilogue = False
-    notes = "adj_x, adj_y; batches broadcast; either side may be constant; exact"
+    notes = "adj_x, adj_y; batches broadcast; either side may be constant; INT16 with INT16 or INT8; exact"
 
     def check(self, node: Node, graph: Graph) -> str | None:
         tensors = [graph.input(node, 0), graph.input(node, 1), graph.output(node)]
         if tensors[0].is_const and tensors[1].is_const:
             return "both inputs are constants"
+        dtypes = tuple(t.dtype for t in tensors)
+        if dtypes not in _KERNELS:
+            names = ", ".join(t.name for t in dtypes)
+            return f"inputs and output are {names} (supported: INT8, INT16, or INT8 on the right of INT16)"
         for tensor, role in zip(tensors, ("input 0", "input 1", "output"), strict=True):
-            if tensor.dtype not in self.dtypes or tensor.dtype is not tensors[0].dtype:
-                return f"{role} is {tensor.dtype.name} (supported: all INT8 or all INT16)"
             if (reason := check_affine(tensor, role)) is not None:
                 return reason
-            if tensor.dtype is DType.INT16 and affine(tensor).zero_point:
-                return f"{role} is INT16 with a zero point (supported: 0)"
+            if tensors[0].dtype is DType.INT16 and affine(tensor).zero_point:
+                return f"{role} has a zero point (supported with INT16: 0)"
         if tensors[0].dtype is DType.INT16:
             depth = tensors[0].shape[-2 if _attributes(node).adj_x else -1]
             if depth >= MOST_SUM >> 30:
@@ -84,7 +93,7 @@ class QuantizedBatchMatMul(BatchMatMul):
             spec = (has_table,)
         ctx.dispatch(
             node,
-            "batch_matmul_i16" if is_wide else "batch_matmul_i8",
+            _KERNELS[a.dtype, b.dtype, made.dtype],
             buffers,
             groups=launch.groups,
             spec=(*launch.local, *launch.spec, *spec),

@@ -14,6 +14,7 @@ import numpy as np
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.attributes import ActivationAttributes, BinaryAttributes
 from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.layout import pack
 from tflite_vk.ops.broadcasting import broadcast_steps, broadcast_walk
 from tflite_vk.ops.comparison import Comparison
 from tflite_vk.ops.context import LoweringContext
@@ -126,11 +127,20 @@ def _compares_as_is(node: Node, graph: Graph) -> bool:
     return is_int16 and node.op not in {"EQUAL", "NOT_EQUAL"}
 
 
+def _has_narrow_alpha(node: Node, graph: Graph) -> bool:
+    """True for PRELU of int16 with a constant int8 alpha, the only one that TFLite's kernel reads."""
+    x, alpha = graph.input(node, 0), graph.input(node, 1)
+    is_narrow = alpha.is_const and alpha.dtype is DType.INT8
+    return node.op == "PRELU" and x.dtype is DType.INT16 and is_narrow
+
+
 def _check_operands(node: Node, graph: Graph) -> str | None:
     for i in range(2):
         if (reason := check_affine(graph.input(node, i), f"input {i}")) is not None:
             return reason
-    if graph.input(node, 0).dtype is not graph.input(node, 1).dtype:
+    if graph.input(node, 0).dtype is not graph.input(node, 1).dtype and not _has_narrow_alpha(
+        node, graph
+    ):
         names = " and ".join(graph.input(node, i).dtype.name for i in range(2))
         return f"its inputs are {names} (must be equal)"
     if all(graph.input(node, i).is_const for i in range(2)):
@@ -160,7 +170,11 @@ def lower_binary(ctx: LoweringContext, node: Node, shader: str) -> None:
         lowest, highest = activation_bounds(activation, made)
     if node.op in {"MAXIMUM", "MINIMUM"}:
         zeros = (0, 0)
-    buffers, spec = [ctx.buffer(a.id), ctx.buffer(b.id), ctx.buffer(output.id)], [_CODES[node.op]]
+    second = ctx.buffer(b.id)
+    if _has_narrow_alpha(node, ctx.graph):
+        assert b.data is not None
+        second = ctx.constant(pack(b.data.astype(np.int16), "i16"), b.name)
+    buffers, spec = [ctx.buffer(a.id), second, ctx.buffer(output.id)], [_CODES[node.op]]
     if shader == "binary_i8":
         table, has_table = fused_table(ctx, node)
         buffers.append(table)
@@ -201,7 +215,7 @@ class QuantizedBinary(Binary):
     kind = "quantized"
     dtypes = frozenset({DType.INT8, DType.UINT8, DType.INT16})
     ends_in_epilogue = False
-    notes = "exact; INT16 not in PRELU and SQUARED_DIFFERENCE, UINT8 not in SQUARED_DIFFERENCE"
+    notes = "exact; SQUARED_DIFFERENCE of INT8 only; alpha of INT16 in PRELU is a constant INT8"
 
     def check(self, node: Node, graph: Graph) -> str | None:
         output = graph.output(node)
@@ -236,9 +250,11 @@ def _check_type(node: Node, graph: Graph) -> str | None:
     if dtype is DType.UINT8 and node.op == "SQUARED_DIFFERENCE":
         return "SQUARED_DIFFERENCE of UINT8 has no kernel in TFLite (supported: INT8)"
     if dtype is DType.INT16:
-        if node.op in {"PRELU", "SQUARED_DIFFERENCE"}:
+        if node.op == "SQUARED_DIFFERENCE":
             return f"{node.op} of INT16 has no kernel (supported: INT8)"
-        if any(affine(t).zero_point for t in tensors):
+        if node.op == "PRELU" and not _has_narrow_alpha(node, graph):
+            return f"alpha of INT16 is {tensors[1].dtype.name} (supported: a constant INT8)"
+        if any(affine(t).zero_point for t in tensors if t.dtype is DType.INT16):
             return "INT16 with a zero point (supported: 0)"
         is_older = isinstance(node.attributes, BinaryAttributes) and node.attributes.pot_scale_int16
         if is_older and all(is_power_of_two(affine(t).scale) for t in tensors):
