@@ -113,8 +113,8 @@ vec4 binary(uint op, vec4 x, vec4 y) {
     case OP_SUB: return x - y;
     case OP_MUL: return x * y;
     case OP_DIV: return x / y;
-    case OP_MINIMUM: return mix(y, x, lessThan(x, y));  // of what compares with nothing, the second
-    case OP_MAXIMUM: return mix(y, x, greaterThan(x, y));
+    case OP_MINIMUM: return tflite_minimum(x, y);
+    case OP_MAXIMUM: return tflite_maximum(x, y);
     case OP_SQUARED_DIFFERENCE: return (x - y) * (x - y);
     case OP_PRELU: return mix(x, x * y, lessThan(x, vec4(0.0)));
 #ifdef EPILOGUE_FULL

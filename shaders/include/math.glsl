@@ -20,6 +20,10 @@ vec4 clamp_range(vec4 x, float low, float high) {
     return mix(clamp(x, vec4(low), vec4(high)), x, is_nan(x));
 }
 
+// Of what compares with nothing, the second.
+vec4 tflite_minimum(vec4 x, vec4 y) { return mix(mix(y, x, lessThan(x, y)), y, is_nan(y)); }
+vec4 tflite_maximum(vec4 x, vec4 y) { return mix(mix(y, x, greaterThan(x, y)), y, is_nan(y)); }
+
 vec4 tflite_sign(vec4 x) { return mix(sign(x), x, is_nan(x)); }
 
 vec4 tflite_exp(vec4 x) { return mix(exp(x), x, is_nan(x)); }
@@ -88,7 +92,8 @@ vec4 tflite_erf(vec4 x) {
 }
 
 vec4 gelu(vec4 x) { return 0.5 * x * (1.0 + tflite_erf(x * 0.707106781)); }
-vec4 gelu_tanh(vec4 x) { return 0.5 * x * (1.0 + tflite_tanh(0.797884561 * (x + 0.044715 * x * x * x))); }
+// 0.5 * (1 + tanh(u)) is logistic(2 u), which loses no digits where tanh is near -1.
+vec4 gelu_tanh(vec4 x) { return x * logistic(1.595769122 * (x + 0.044715 * x * x * x)); }
 
 // C's atan2, which GLSL's leaves open where both are zero or one is no number. Of the octant's ratio,
 // or of its distance from 1 as an angle, Taylor's terms up to the 15th power are good to float32.
