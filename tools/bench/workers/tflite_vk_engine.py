@@ -13,9 +13,11 @@ class TfliteVk(Worker):
     """Both dispatchers and both front doors; the job's settings say which."""
 
     def start(self) -> str:
-        """Import the package."""
+        """Import the package, with what it puts off until a name is used."""
         import tflite_vk
 
+        assert tflite_vk.Interpreter is not None
+        assert tflite_vk.VulkanDelegate is not None
         return f"tflite_vk {tflite_vk.__version__}"
 
     def load(self, job: Job) -> str:
