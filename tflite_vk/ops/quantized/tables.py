@@ -23,6 +23,7 @@ from tflite_vk.ops.quantization import (
     quantize_multiplier,
     round_half_away,
 )
+from tflite_vk.ops.quantized.c_floats import c_float
 
 Table = npt.NDArray[np.uint32]
 F32 = np.float32
@@ -204,19 +205,14 @@ def _hard_swish(source: Tensor, result: Tensor) -> Table:
 def _log(source: Tensor, result: Tensor) -> Table:
     """Source: LogLUTPrepare of tflite/kernels/elementwise.cc."""
     lowest = F32(BOUNDS[result.dtype][0] - _zero(result)) * _scale(result)
-    return from_reals(source, result, lambda x: math.log(x) if x > 0 else float(lowest))
-
-
-def _exp(x: float) -> float:
-    try:
-        return math.exp(x)
-    except OverflowError:
-        return math.inf
+    return from_reals(
+        source, result, lambda x: c_float("log")(float(x)) if x > 0 else float(lowest)
+    )
 
 
 def _logistic(x: np.float32) -> float:
     with np.errstate(over="ignore"):
-        return float(F32(1) / (F32(1) + F32(_exp(-float(x)))))
+        return float(F32(1) / (F32(1) + F32(c_float("exp")(-float(x)))))
 
 
 def gelu(x: np.float32) -> float:
@@ -224,7 +220,7 @@ def gelu(x: np.float32) -> float:
 
     Source: GeluTransform of tflite/kernels/internal/reference/gelu.h.
     """
-    return float(F32(0.5) * x * F32(math.erfc(float(x * F32(-math.sqrt(0.5))))))
+    return float(F32(0.5) * x * F32(c_float("erfc")(float(x * F32(-math.sqrt(0.5))))))
 
 
 def gelu_tanh(x: np.float32) -> float:
@@ -233,7 +229,7 @@ def gelu_tanh(x: np.float32) -> float:
     Source: GeluTransformApproximate of the same file.
     """
     inner = F32(math.sqrt(2 / math.pi)) * (x + F32(0.044715) * x * x * x)
-    return float(F32(0.5) * x * (F32(1) + F32(math.tanh(float(inner)))))
+    return float(F32(0.5) * x * (F32(1) + F32(c_float("tanh")(float(inner)))))
 
 
 def _negated(value: int) -> int:
@@ -241,10 +237,10 @@ def _negated(value: int) -> int:
 
 
 _REALS: dict[str, Callable[[np.float32], float]] = {
-    "ELU": lambda x: math.expm1(x) if x < 0 else float(x),
-    "EXP": lambda x: _exp(float(x)),
+    "ELU": lambda x: c_float("expm1")(float(x)) if x < 0 else float(x),
+    "EXP": lambda x: c_float("exp")(float(x)),
     "LOGISTIC": _logistic,
-    "TANH": math.tanh,
+    "TANH": lambda x: c_float("tanh")(float(x)),
 }
 _INTEGERS: dict[str, Callable[[Tensor, Tensor], Table]] = {
     "ABS": _abs,

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tflite_vk.ir.attributes import GeluAttributes, LeakyReluAttributes
 from tflite_vk.ir.graph import Node, Tensor
 from tflite_vk.ops.quantization import Multiplier, is_power_of_two, quantize_multiplier
+from tflite_vk.ops.quantized.c_floats import c_float
 from tflite_vk.ops.quantized.tables import gelu, gelu_tanh
 
 Ints = npt.NDArray[np.int64]
@@ -105,17 +106,10 @@ def _from_reals(source: Tensor, result: Tensor, function: Callable[[float], floa
     return interpolate(_every_value(), table)
 
 
-def _exp(x: float) -> float:
-    try:
-        return math.exp(x)
-    except OverflowError:
-        return math.inf
-
-
 def _log(source: Tensor, result: Tensor) -> Ints:
     """Source: LogLUTPrepare of tflite/kernels/elementwise.cc."""
     lowest = float(F32(_LOWEST) * _scale(result))
-    return _from_reals(source, result, lambda x: math.log(x) if x > 0 else lowest)
+    return _from_reals(source, result, lambda x: c_float("log")(x) if x > 0 else lowest)
 
 
 def _rsqrt(source: Tensor, result: Tensor) -> Ints:
@@ -233,7 +227,7 @@ def _sqrt(source: Tensor, result: Tensor) -> Ints:
 
 _FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Ints]] = {
     "ABS": _abs,
-    "EXP": lambda x, y: _from_reals(x, y, _exp),
+    "EXP": lambda x, y: _from_reals(x, y, c_float("exp")),
     "LOG": _log,
     "LOGISTIC": _logistic,
     "NEG": _negated,
