@@ -48,6 +48,30 @@ class Product:
         same_size = self.output_size == self.input_size
         return self.kernel == (1, 1) and self.stride == (1, 1) and same_size
 
+    @property
+    def words(self) -> tuple[int, ...]:
+        """The push constants of its kernels, which other words may follow."""
+        output_groups = ceil_div(self.output_channels, LANES)
+        return (
+            self.num_pixels,
+            output_groups,
+            ceil_div(self.input_channels, LANES),
+            self.input_stride,
+            *self.output_size,
+            *self.input_size,
+            *self.kernel,
+            *self.stride,
+            *self.dilation,
+            *(int_word(p) for p in self.pad),
+            output_groups // self.num_groups,
+        )
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions."""
+        taps = self.kernel[0] * self.kernel[1]
+        return 2 * self.num_pixels * self.output_channels * self.input_channels * taps
+
 
 def lower_product(
     ctx: LoweringContext, node: Node, product: Product, source: int, weights: Tensor, bias: int
@@ -63,7 +87,6 @@ def lower_product(
         bias: buffer of the bias.
     """
     output_groups = ceil_div(product.output_channels, LANES)
-    outputs_per_group = output_groups // product.num_groups
     input_groups = ceil_div(product.input_channels, LANES)
     taps = product.kernel[0] * product.kernel[1]
     shader = filter_build(ctx, "conv_2d", weights)
@@ -87,20 +110,8 @@ def lower_product(
                 int(product.num_groups > 1),
                 tile.depth,
             ),
-            push=(
-                product.num_pixels,
-                output_groups,
-                input_groups,
-                product.input_stride,
-                *product.output_size,
-                *product.input_size,
-                *product.kernel,
-                *product.stride,
-                *product.dilation,
-                *(int_word(p) for p in product.pad),
-                outputs_per_group,
-            ),
-            flops=2 * product.num_pixels * product.output_channels * product.input_channels * taps,
+            push=product.words,
+            flops=product.flops,
         )
 
     offer = tile_offer(

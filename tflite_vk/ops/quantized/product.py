@@ -179,9 +179,7 @@ def _dispatch(
     spec: tuple[int, ...],
     push: tuple[int, ...],
 ) -> None:
-    output_groups = ceil_div(product.output_channels, LANES)
     shader, tile = choose_build(product, ctx.device)
-    taps = product.kernel[0] * product.kernel[1]
     bindings, has_table = with_table(ctx, node, suffix, buffers)
     source, *others = bindings
     name = ctx.graph.input(node, 1).name if node.has_input(1) else "weights"
@@ -200,19 +198,6 @@ def _dispatch(
             *spec,
             *has_table,
         ),
-        push=(
-            product.num_pixels,
-            output_groups,
-            ceil_div(product.input_channels, LANES),
-            product.input_stride,
-            *product.output_size,
-            *product.input_size,
-            *product.kernel,
-            *product.stride,
-            *product.dilation,
-            *(int_word(p) for p in product.pad),
-            output_groups // product.num_groups,
-            *push,
-        ),
-        flops=2 * product.num_pixels * product.output_channels * product.input_channels * taps,
+        push=(*product.words, *push),
+        flops=product.flops,
     )

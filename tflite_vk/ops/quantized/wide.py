@@ -225,7 +225,6 @@ def lower_wide_product(
     # One group of channels an invocation: a grouped convolution's tile.
     tile = choose_tile(product.num_pixels, output_groups, ctx.device, is_grouped=True)
     wide = wide_of(ctx, node, values, activation)
-    taps = product.kernel[0] * product.kernel[1]
     ctx.dispatch(
         node,
         "conv_2d_i16",
@@ -243,21 +242,8 @@ def lower_wide_product(
             int(product.num_groups > 1),
             *wide.spec,
         ),
-        push=(
-            product.num_pixels,
-            output_groups,
-            ceil_div(product.input_channels, LANES),
-            product.input_stride,
-            *product.output_size,
-            *product.input_size,
-            *product.kernel,
-            *product.stride,
-            *product.dilation,
-            *(int_word(p) for p in product.pad),
-            output_groups // product.num_groups,
-            *wide.push,
-        ),
-        flops=2 * product.num_pixels * product.output_channels * product.input_channels * taps,
+        push=(*product.words, *wide.push),
+        flops=product.flops,
     )
 
 
