@@ -15,7 +15,13 @@ from tflite_vk.errors import DeviceError, OptionError
 from tflite_vk.runtime.device import Device
 from tflite_vk.runtime.driver_cache import mesa_cache_in
 from tflite_vk.runtime.vulkan.features import without_enabling
-from tflite_vk.runtime.vulkan.probe import INSTALL_HINT, instance, load_vulkan, probe
+from tflite_vk.runtime.vulkan.probe import (
+    INSTALL_HINT,
+    devices_of,
+    instance,
+    load_vulkan,
+    probe,
+)
 
 logger = logging.getLogger("tflite_vk")
 
@@ -107,11 +113,16 @@ def _has_kompute() -> bool:
 
 @contextlib.contextmanager
 def _drivers_loaded() -> Iterator[None]:
-    """Keep drivers loaded: finding a device and opening it would each load them and let them go."""
-    if _open_devices:
+    """Find devices, and keep drivers loaded until one is open: they take their time to start.
+
+    So drivers are asked once a process; `devices` asks them anew.
+    """
+    if _open_devices and _found:
         yield
         return
-    with instance(load_vulkan()):
+    vk = load_vulkan()
+    with instance(vk) as handle:
+        _found[:] = _found or devices_of(vk, handle)
         yield
 
 
@@ -146,8 +157,6 @@ def open_device(
             "the forked processes only"
         )
     with _lock, mesa_cache_in(cache_dir), _drivers_loaded():
-        # A driver takes its time to start, so it is asked once, and devices() asks it anew.
-        _found[:] = _found or probe()
         device = _open_chosen(choose(_found, wanted), dispatcher)
     if cache_dir is None or device.dispatcher != "vulkan":
         return device

@@ -156,5 +156,10 @@ def probe() -> list[DeviceInfo]:
     """
     vk = load_vulkan()
     with instance(vk) as handle:
-        found = enumerate(physical_devices(vk, handle))
-        return [describe(vk, d, i) for i, d in found if is_usable(vk, d)]
+        return devices_of(vk, handle)
+
+
+def devices_of(vk: Any, handle: Any) -> list[DeviceInfo]:
+    """The same of an instance that is there already: making one takes a driver its time."""
+    found = enumerate(physical_devices(vk, handle))
+    return [describe(vk, d, i) for i, d in found if is_usable(vk, d)]
