@@ -73,6 +73,41 @@ class Product:
         return 2 * self.num_pixels * self.output_channels * self.input_channels * taps
 
 
+def product_of(
+    graph: Graph, node: Node, kernel: tuple[int, int], input_channels: int, num_groups: int
+) -> Product:
+    """The product that a CONV_2D is.
+
+    Args:
+        graph: the graph.
+        node: the node.
+        kernel: height and width of its filter.
+        input_channels: those of a group.
+        num_groups: how many.
+    """
+    a = node.attributes
+    assert isinstance(a, Conv2DAttributes)
+    n, oh, ow, oc = graph.output(node).shape
+    _, h, w, c = graph.input(node, 0).shape
+    kh, kw = kernel
+    return Product(
+        num_pixels=n * oh * ow,
+        output_channels=oc,
+        input_channels=input_channels,
+        input_stride=ceil_div(c, LANES),
+        output_size=(oh, ow),
+        input_size=(h, w),
+        kernel=kernel,
+        stride=(a.stride_h, a.stride_w),
+        dilation=(a.dilation_h_factor, a.dilation_w_factor),
+        pad=(
+            Window(kh, a.stride_h, a.dilation_h_factor).pad_before(h, oh),
+            Window(kw, a.stride_w, a.dilation_w_factor).pad_before(w, ow),
+        ),
+        num_groups=num_groups,
+    )
+
+
 def lower_product(
     ctx: LoweringContext, node: Node, product: Product, source: int, weights: Tensor, bias: int
 ) -> None:
@@ -170,38 +205,19 @@ class Conv2D(Operator):
         return [(n, rows, columns, o)]
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
-        a = node.attributes
-        assert isinstance(a, Conv2DAttributes)
         source, weights = ctx.graph.input(node, 0), ctx.graph.input(node, 1)
-        n, oh, ow, oc = ctx.graph.output(node).shape
-        _, h, w, c = source.shape
         kh, kw = weights.shape[1:3]
-        groups = c // weights.shape[3]
+        groups = source.shape[3] // weights.shape[3]
         if groups > 1 and not _has_whole_groups(weights.shape, groups):
             weights, groups = _ungroup(weights, groups), 1
-        product = Product(
-            num_pixels=n * oh * ow,
-            output_channels=oc,
-            input_channels=weights.shape[3],
-            input_stride=ceil_div(c, LANES),
-            output_size=(oh, ow),
-            input_size=(h, w),
-            kernel=(kh, kw),
-            stride=(a.stride_h, a.stride_w),
-            dilation=(a.dilation_h_factor, a.dilation_w_factor),
-            pad=(
-                Window(kh, a.stride_h, a.dilation_h_factor).pad_before(h, oh),
-                Window(kw, a.stride_w, a.dilation_w_factor).pad_before(w, ow),
-            ),
-            num_groups=groups,
-        )
+        product = product_of(ctx.graph, node, (kh, kw), weights.shape[3], groups)
         lower_product(
             ctx,
             node,
             product,
             ctx.buffer(source.id),
             weights,
-            bias_buffer(ctx, node, oc),
+            bias_buffer(ctx, node, product.output_channels),
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tflite_vk.ir.attributes import Conv2DAttributes
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.conv_2d import Conv2D, Product
+from tflite_vk.ops.conv_2d import Conv2D, Product, product_of
 from tflite_vk.ops.quantization import EIGHT_BIT, INTEGERS, check_activation
 from tflite_vk.ops.quantized.product import lower_product
 from tflite_vk.ops.quantized.weights import (
@@ -24,8 +24,8 @@ from tflite_vk.ops.quantized.weights import (
 )
 from tflite_vk.ops.quantized.wide import check_wide, is_wide, lower_wide_product
 from tflite_vk.ops.registry import register
-from tflite_vk.ops.window import Window, check_window
-from tflite_vk.shape import LANES, ceil_div
+from tflite_vk.ops.window import check_window
+from tflite_vk.shape import LANES
 
 
 @register
@@ -91,32 +91,12 @@ def integer_product(graph: Graph, node: Node, values: Ints, zero: int) -> tuple[
         values: its filter in its own shape.
         zero: the filter's zero point.
     """
-    a = node.attributes
-    assert isinstance(a, Conv2DAttributes)
-    n, oh, ow, oc = graph.output(node).shape
-    _, h, w, c = graph.input(node, 0).shape
-    _, kh, kw, ic = values.shape
+    oc, kh, kw, ic = values.shape
     values = values.reshape(oc, kh * kw, ic)
-    groups = c // ic
+    groups = graph.input(node, 0).shape[3] // ic
     if groups > 1 and (ic % LANES or (oc // groups) % LANES):
         values, groups = ungroup(values, groups, zero), 1
-    product = Product(
-        num_pixels=n * oh * ow,
-        output_channels=oc,
-        input_channels=values.shape[2],
-        input_stride=ceil_div(c, LANES),
-        output_size=(oh, ow),
-        input_size=(h, w),
-        kernel=(kh, kw),
-        stride=(a.stride_h, a.stride_w),
-        dilation=(a.dilation_h_factor, a.dilation_w_factor),
-        pad=(
-            Window(kh, a.stride_h, a.dilation_h_factor).pad_before(h, oh),
-            Window(kw, a.stride_w, a.dilation_w_factor).pad_before(w, ow),
-        ),
-        num_groups=groups,
-    )
-    return product, values
+    return product_of(graph, node, (kh, kw), values.shape[2], groups), values
 
 
 def ungroup(values: Ints, groups: int, zero: int) -> Ints:

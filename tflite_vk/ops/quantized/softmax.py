@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.attributes import SoftmaxAttributes
-from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.fixed_point import exp_of_negative
 from tflite_vk.ops.launch import fold
@@ -80,6 +80,16 @@ def exp_table_int16(beta: float, scale: float) -> npt.NDArray[np.int32]:
     return np.concatenate([halves, inverses.astype(np.int32)])
 
 
+def _check_types(x: Tensor, y: Tensor) -> str | None:
+    if x.is_const:
+        return "its input is a constant"
+    if (reason := check_affine(x, "input") or check_affine(y, "output")) is not None:
+        return reason
+    if x.dtype is not y.dtype:
+        return f"{x.dtype.name} to {y.dtype.name} (supported: the same type)"
+    return None
+
+
 @register
 class QuantizedSoftmax(Softmax):
     """SOFTMAX."""
@@ -97,12 +107,8 @@ class QuantizedSoftmax(Softmax):
         a = node.attributes
         assert isinstance(a, SoftmaxAttributes)
         x, y = graph.input(node, 0), graph.output(node)
-        if x.is_const:
-            return "its input is a constant"
-        if (reason := check_affine(x, "input") or check_affine(y, "output")) is not None:
+        if (reason := _check_types(x, y)) is not None:
             return reason
-        if x.dtype is not y.dtype:
-            return f"{x.dtype.name} to {y.dtype.name} (supported: the same type)"
         q = affine(y)
         if y.dtype is DType.INT16:
             if affine(x).zero_point or q.zero_point or abs(q.scale * 32768 - 1) > 1e-3:
@@ -147,12 +153,8 @@ class QuantizedLogSoftmax(Softmax):
 
     def check(self, node: Node, graph: Graph) -> str | None:
         x, y = graph.input(node, 0), graph.output(node)
-        if x.is_const:
-            return "its input is a constant"
-        if (reason := check_affine(x, "input") or check_affine(y, "output")) is not None:
+        if (reason := _check_types(x, y)) is not None:
             return reason
-        if x.dtype is not y.dtype:
-            return f"{x.dtype.name} to {y.dtype.name} (supported: the same type)"
         q = affine(y)
         if q.scale != 1 / 16 or q.zero_point != 127:
             return f"output has scale {q.scale} (supported: 1/16, and the highest zero point)"
@@ -188,12 +190,8 @@ class QuantizedL2Normalization(Softmax):
 
     def check(self, node: Node, graph: Graph) -> str | None:
         x, y = graph.input(node, 0), graph.output(node)
-        if x.is_const:
-            return "its input is a constant"
-        if (reason := check_affine(x, "input") or check_affine(y, "output")) is not None:
+        if (reason := _check_types(x, y)) is not None:
             return reason
-        if x.dtype is not y.dtype:
-            return f"{x.dtype.name} to {y.dtype.name} (supported: the same type)"
         q = affine(y)
         if q.scale != 1 / 128 or q.zero_point != 0:
             return f"output has scale {q.scale} (supported: 1/128, and the middle zero point)"
