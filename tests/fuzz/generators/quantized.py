@@ -249,9 +249,8 @@ def quantized_comparison(g: Builder) -> None:
     g.apply(op, [x, y], out=DType.BOOL, version=2)
 
 
-@generator(2, QUANTIZED)
-def quantized_pool(g: Builder) -> None:
-    x = image(g)
+def pool(g: Builder, x: Value, version: int) -> None:
+    """A pool of an image."""
     pad = padding(g)
     k = [g.integer(1, 5) for _ in range(2)]
     if pad == "VALID":
@@ -259,7 +258,12 @@ def quantized_pool(g: Builder) -> None:
     s = [min(g.integer(1, 3), n) for n in k]
     op = g.choice(("AVERAGE_POOL_2D", "MAX_POOL_2D"))
     a = Pool2DAttributes(g.choice(ACTIVATIONS), pad, s[1], s[0], k[1], k[0])
-    g.apply(op, [x], a, out=x.result, version=2)
+    g.apply(op, [x], a, out=x.result, version=version)
+
+
+@generator(2, QUANTIZED)
+def quantized_pool(g: Builder) -> None:
+    pool(g, image(g), 2)
 
 
 @generator(2, QUANTIZED)

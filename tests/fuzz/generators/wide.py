@@ -14,6 +14,7 @@ from tests.fuzz.generators.quantized import (
     QUANTIZED,
     filters,
     partner,
+    pool,
     reach,
     result,
     step,
@@ -32,7 +33,6 @@ from tflite_vk.ir.attributes import (
     GeluAttributes,
     LeakyReluAttributes,
     NoAttributes,
-    Pool2DAttributes,
     ReducerAttributes,
     SoftmaxAttributes,
     TransposeConvAttributes,
@@ -206,15 +206,7 @@ def wide_softmax(g: Builder) -> None:
 
 @generator(0.7, QUANTIZED)
 def wide_pool(g: Builder) -> None:
-    x = _image(g)
-    pad = padding(g)
-    k = [g.integer(1, 5) for _ in range(2)]
-    if pad == "VALID":
-        k = [min(n, x.shape[1 + i]) for i, n in enumerate(k)]
-    s = [min(g.integer(1, 3), n) for n in k]
-    op = g.choice(("AVERAGE_POOL_2D", "MAX_POOL_2D"))
-    a = Pool2DAttributes(g.choice(ACTIVATIONS), pad, s[1], s[0], k[1], k[0])
-    g.apply(op, [x], a, out=x.result, version=3)
+    pool(g, _image(g), 3)
 
 
 @generator(0.7, QUANTIZED)
