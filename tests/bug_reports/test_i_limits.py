@@ -174,7 +174,7 @@ def test_i4_what_a_node_needs_between_its_dispatches_counts_too(
     """Sums of an int8 SUM are four times as large as its result; beside it all runs on the device."""
     small = replace(device.info.limits, max_storage_buffer_bytes=4096)
     limited = open_as(device, replace(device.info, limits=small))
-    for module in ("delegate.delegate", "interpreter.interpreter"):
+    for module in ("delegate.delegate", "interpreter.opening"):
         monkeypatch.setattr(f"tflite_vk.{module}.open_device", lambda *_, **__: limited)
     scale = Quantization((0.5,), (3,))
     w = ModelWriter()

@@ -11,12 +11,13 @@ from tflite_vk.program import BufferKind
 from tflite_vk.runtime.device import Device
 from tflite_vk.runtime.null import NullDevice
 from tflite_vk.runtime.open import choose, open_device
+from tflite_vk.runtime.vulkan.memory import STAGED_KINDS
 from tflite_vk.runtime.vulkan.probe import probe
 
 # "mixed" is how memory is used on an NVIDIA GPU: inputs written directly, outputs copied.
 STAGED: dict[str, tuple[BufferKind, ...]] = {
-    "vulkan-staging": ("input", "output", "state"),
-    "vulkan-mixed": ("output",),
+    "vulkan-staging": STAGED_KINDS,
+    "vulkan-mixed": ("output", "constant"),
 }
 COMPUTING = ("kompute", "kompute-strict", "vulkan", *STAGED)
 _opened: dict[str, Device] = {}

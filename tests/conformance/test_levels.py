@@ -199,8 +199,8 @@ def test_host_access(flags: list[int], inputs: int | None, outputs: int | None) 
 
 def test_staging_by_the_environment() -> None:
     assert staged_kinds(None) == staged_kinds("0") == staged_kinds("") == frozenset()
-    assert staged_kinds("1") == {"input", "output", "state"}
+    assert staged_kinds("1") == {"input", "output", "state", "constant"}
     assert staged_kinds("output,state") == {"output", "state"}
-    for text in ("yes", "constant", "input output", ","):
+    for text in ("yes", "temporary", "input output", ","):
         with pytest.raises(OptionError, match="TFLITE_VK_FORCE_STAGING"):
             staged_kinds(text)

@@ -10,7 +10,7 @@ import pytest
 import tflite_vk.interpreter.interpreter as module
 from tflite_vk.dtypes import DType
 from tflite_vk.errors import DeviceError, ModelError, OptionError, UnsupportedOpError
-from tflite_vk.interpreter import Interpreter
+from tflite_vk.interpreter import Interpreter, opening
 from tflite_vk.interpreter.subgraph_runner import MAX_SESSIONS
 from tflite_vk.ir import attributes as ir
 from tflite_vk.ir.graph import Quantization
@@ -21,7 +21,7 @@ from tflite_vk.testing import ModelWriter, TensorSpec
 
 @pytest.fixture(autouse=True)
 def _null_device(monkeypatch):
-    monkeypatch.setattr(module, "open_device", lambda *_, **__: NullDevice())
+    monkeypatch.setattr(opening, "open_device", lambda *_, **__: NullDevice())
 
 
 def no_litert(monkeypatch):
@@ -99,7 +99,7 @@ def test_no_device(monkeypatch):
     def fail(*_, **__):
         raise DeviceError("no Vulkan device on this machine")
 
-    monkeypatch.setattr(module, "open_device", fail)
+    monkeypatch.setattr(opening, "open_device", fail)
     with pytest.raises(DeviceError, match="no Vulkan device"):
         Interpreter(model_content=two_adds().build())
 
@@ -558,3 +558,14 @@ def test_close(interpreter):
 def test_reset_all_variables(allocated):
     allocated.reset_all_variables()
     allocated.invoke()
+
+
+def test_a_bad_model_is_what_is_said_where_there_is_no_device_either(monkeypatch):
+    def none(*_, **__):
+        raise DeviceError("no Vulkan device on this machine")
+
+    monkeypatch.setattr(opening, "open_device", none)
+    with pytest.raises(ModelError, match="cut short"):
+        Interpreter(model_content=b"TFL3")
+    with pytest.raises(DeviceError, match="no Vulkan device"):
+        Interpreter(model_content=two_adds().build())

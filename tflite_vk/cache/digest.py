@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import weakref
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +50,15 @@ def _constant_digest(tensor: Tensor) -> bytes:
     return found
 
 
+def hash_ahead(graphs: Iterable[Graph]) -> None:
+    """Hash constants and code now, where there is time, for the digests asked for later."""
+    code_digest()
+    for graph in graphs:
+        for tensor in graph.tensors.values():
+            if tensor.data is not None:
+                _constant_digest(tensor)
+
+
 def device_digest(info: DeviceInfo) -> str:
     """A hash of all that lowering may know of a device."""
     return hashlib.sha256(repr(sorted(info.to_dict().items())).encode()).hexdigest()
@@ -56,9 +67,13 @@ def device_digest(info: DeviceInfo) -> str:
 @functools.cache
 def code_digest() -> str:
     """A hash that changes with this package's own code, edited between two releases or not."""
-    folder = Path(__file__).resolve().parent.parent
-    files = sorted(folder.rglob("*.py"))
-    facts = [
-        (str(f.relative_to(folder)), s.st_size, s.st_mtime_ns) for f in files for s in [f.stat()]
-    ]
+    folder = str(Path(__file__).resolve().parent.parent)
+    facts = []
+    # With os.walk and os.stat, for this is a part of every start: Path.rglob takes four times as long.
+    for path, _, files in os.walk(folder):
+        for name in files:
+            if name.endswith(".py"):
+                stat = os.stat(os.path.join(path, name))  # noqa: PTH116, PTH118
+                facts.append((path[len(folder) :], name, stat.st_size, stat.st_mtime_ns))
+    facts.sort()
     return hashlib.sha256(repr(facts).encode()).hexdigest()

@@ -5,21 +5,20 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
 
 from tflite_vk.cache.compile_cache import open_cache
-from tflite_vk.frontend.flatbuffer import Model, Signature, read_file, read_model
+from tflite_vk.frontend.flatbuffer import Signature
 from tflite_vk.interpreter.details import numpy_type, tensor_details
+from tflite_vk.interpreter.opening import read_and_open
 from tflite_vk.interpreter.plan import SubgraphPlan, plan_for_shapes
 from tflite_vk.interpreter.signature_runner import SignatureRunner, find_signature
 from tflite_vk.interpreter.subgraph_runner import NotTakenError, SubgraphRunner, check_readable
 from tflite_vk.ir.graph import Graph
 from tflite_vk.options import DelegateOptions
 from tflite_vk.passes.inline_composites import inline_composites
-from tflite_vk.runtime.open import open_device
 from tflite_vk.session import Session
 from tflite_vk.shape import Shape
 from tflite_vk.support_report import SupportReport
@@ -78,14 +77,7 @@ class Interpreter:
         self._litert: LiteRt | None = None
         self._num_threads = num_threads
         o = self._options = DelegateOptions.from_keywords(options, keywords)
-        if model_path is not None:
-            self._content, source = read_file(model_path), Path(model_path).name
-        else:
-            self._content, source = bytes(model_content or b""), "model_content"
-        self._model: Model = read_model(self._content, source)
-        self._device = open_device(
-            o.device, o.dispatcher, cache_dir=o.cache_dir, model_token=o.model_token
-        )
+        self._content, self._model, self._device = read_and_open(model_path, model_content, o)
         self._cache = open_cache(self._options, self._device.info)
         runnable = {0, *(s.subgraph for s in self._model.signatures)}
         self._runners = {i: self._runner(self._model.subgraphs[i]) for i in sorted(runnable)}

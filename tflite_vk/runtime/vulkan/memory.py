@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,10 @@ HOST_COHERENT = 2 | 4  # visible and coherent: every device has a type with both
 HOST_CACHED = 8
 
 HOST_KINDS: tuple[BufferKind, ...] = ("input", "output", "state")
-"""Kinds of buffers that the host reads or writes."""
+"""Kinds of buffers that the host reads or writes at each run."""
+
+STAGED_KINDS: tuple[BufferKind, ...] = (*HOST_KINDS, "constant")
+"""Kinds of buffers that may have to be copied, since the host doesn't see what shaders use."""
 
 STAGING_VARIABLE = "TFLITE_VK_FORCE_STAGING"
 """Environment variable, for tests and measurements; see `staged_kinds`."""
@@ -53,14 +57,14 @@ def staged_kinds(text: str | None) -> frozenset[BufferKind]:
     Raises:
         OptionError: it names something else.
     """
-    names = {"1": list(HOST_KINDS), "0": []}.get(text or "0", (text or "").split(","))
-    unknown = [name for name in names if name not in HOST_KINDS]
+    names = {"1": list(STAGED_KINDS), "0": []}.get(text or "0", (text or "").split(","))
+    unknown = [name for name in names if name not in STAGED_KINDS]
     if unknown:
         raise OptionError(
-            f"{STAGING_VARIABLE} is {text!r} (allowed: 0, 1, or some of {', '.join(HOST_KINDS)}, "
+            f"{STAGING_VARIABLE} is {text!r} (allowed: 0, 1, or some of {', '.join(STAGED_KINDS)}, "
             "with commas between)"
         )
-    return frozenset(kind for kind in HOST_KINDS if kind in names)
+    return frozenset(kind for kind in STAGED_KINDS if kind in names)
 
 
 def choose_host_access(
@@ -102,8 +106,9 @@ class DeviceBuffer:
     Attributes:
         buffer: the VkBuffer.
         size: in bytes.
-        words: what it holds, where it is mapped. The memory lives as long as this array or any
+        words: what it holds, where it stays mapped. The memory lives as long as this array or any
             view of it, so that a view kept too long reads old values and doesn't crash.
+        is_visible: the host can write to its memory, mapped or not.
     """
 
     def __init__(
@@ -125,6 +130,7 @@ class DeviceBuffer:
         self._handle = handle
         self.size = size
         self.words: Words | None = None
+        self.is_visible = False
         self._memory: Any = None
         info = api.struct("VkBufferCreateInfo", size=size, usage=_STORAGE_AND_COPIES)
         what = f"making {what} of {size} bytes"
@@ -147,20 +153,49 @@ class DeviceBuffer:
         index = _find_type(handle, needs.memoryTypeBits, flags)
         if index is None:
             raise DeviceError(f"{what} failed: no memory type has flags {list(flags)}")
+        self.is_visible = handle.memory_flags[index] & HOST_COHERENT == HOST_COHERENT
         info = api.struct("VkMemoryAllocateInfo", allocationSize=needs.size, memoryTypeIndex=index)
         return _create(handle, api.lib.vkAllocateMemory, "VkDeviceMemory", info, what)
 
-    def _map(self, what: str) -> Words:
+    def _address(self, what: str) -> Any:
+        """Map all of it."""
         handle, ffi = self._handle, self._handle.api.ffi
         out = ffi.new("void**")
         result = handle.api.lib.vkMapMemory(
             handle.device, self._memory, 0, ffi.cast("uint64_t", -1), 0, out
         )
         handle.api.check(result, what)
+        return out[0]
+
+    def _map(self, what: str) -> Words:
+        address = self._address(what)
         # cffi calls the destructor when the pointer is gone, and the array below holds it.
-        pointer = ffi.gc(out[0], functools.partial(_free, handle, self._memory))
+        pointer = self._handle.api.ffi.gc(
+            address, functools.partial(_free, self._handle, self._memory)
+        )
         self._memory = None
-        return np.frombuffer(ffi.buffer(pointer, self.size), np.uint32)
+        return self._array(pointer)
+
+    def _array(self, pointer: Any) -> Words:
+        return np.frombuffer(self._handle.api.ffi.buffer(pointer, self.size), np.uint32)
+
+    @contextlib.contextmanager
+    def mapped(self, what: str) -> Iterator[Words]:
+        """Its content, for the time being; for visible memory that doesn't stay mapped.
+
+        What is written is visible to all that is submitted later.
+
+        Args:
+            what: what it is for, for messages.
+
+        Raises:
+            DeviceError: it can't be mapped.
+        """
+        address = self._address(what)
+        try:
+            yield self._array(address)
+        finally:
+            self._handle.api.lib.vkUnmapMemory(self._handle.device, self._memory)
 
     def destroy(self) -> None:
         """Free it; mapped memory goes with the last array that looks into it."""

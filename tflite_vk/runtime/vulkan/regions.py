@@ -25,6 +25,7 @@ class RegionMemory:
         region: what it is for.
         device: what shaders use.
         staging: the host's copy; None where the host sees `device` itself, or needs nothing.
+        is_staged: keep apart what the host and what shaders use even where it needn't be.
     """
 
     def __init__(self, handle: DeviceHandle, region: Region, *, is_staged: bool) -> None:
@@ -33,16 +34,17 @@ class RegionMemory:
         Args:
             handle: the device.
             region: what it is for.
-            is_staged: keep a copy for the host even where it sees the device's memory.
+            is_staged: copy between host and device even where the host sees the device's memory.
 
         Raises:
             DeviceError: no memory is left; names the largest buffer.
         """
         self.region = region
+        self.is_staged = is_staged
         self.staging: DeviceBuffer | None = None
         what = str(region)
         try:
-            self.device = self._make(handle, what, is_staged=is_staged)
+            self.device = self._make(handle, what)
         except VulkanCallError as error:
             if error.result not in OUT_OF_MEMORY:
                 raise
@@ -51,11 +53,11 @@ class RegionMemory:
                 "some operators on the CPU (excluded_ops)"
             ) from error
 
-    def _make(self, handle: DeviceHandle, what: str, *, is_staged: bool) -> DeviceBuffer:
+    def _make(self, handle: DeviceHandle, what: str) -> DeviceBuffer:
         size = self.region.size
         if self.region.kind not in HOST_KINDS:
             return DeviceBuffer(handle, size, DEVICE_MEMORY, is_mapped=False, what=what)
-        access = choose_host_access(handle.memory_flags, self.region.kind, is_staged=is_staged)
+        access = choose_host_access(handle.memory_flags, self.region.kind, is_staged=self.is_staged)
         if access.direct is not None:
             try:
                 return DeviceBuffer(handle, size, (access.direct,), is_mapped=True, what=what)
@@ -77,6 +79,11 @@ class RegionMemory:
     def words(self) -> Words | None:
         """What the host sees; None where it sees nothing."""
         return (self.staging or self.device).words
+
+    @property
+    def takes_writes(self) -> bool:
+        """True where the host may write constants where shaders read them."""
+        return self.device.is_visible and not self.is_staged
 
     @property
     def is_uploaded(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -14,13 +15,13 @@ from tflite_vk.runtime.vulkan.descriptors import Descriptors, Range
 from tflite_vk.runtime.vulkan.handle import DeviceHandle
 from tflite_vk.runtime.vulkan.levels import dispatch_levels
 from tflite_vk.runtime.vulkan.memory import HOST_KINDS
-from tflite_vk.runtime.vulkan.pipelines import Pipelines
+from tflite_vk.runtime.vulkan.pipelines import Pipeline, Pipelines
 from tflite_vk.runtime.vulkan.placement import Place, place_buffers
 from tflite_vk.runtime.vulkan.recorder import Recorder, Work
 from tflite_vk.runtime.vulkan.regions import Copies, RegionMemory
 from tflite_vk.runtime.vulkan.submission import Submission
 from tflite_vk.runtime.vulkan.timer import Timer
-from tflite_vk.runtime.vulkan.transfer import download, fill, upload
+from tflite_vk.runtime.vulkan.transfer import download, fill, upload, write
 
 
 class Resources:
@@ -70,12 +71,20 @@ class Resources:
                 memory = RegionMemory(handle, region, is_staged=region.kind in staged)
                 self._memory.append(memory)
             self._see()
-            self._write_contents()
+            # A driver compiles while weights are copied: neither needs all processors all the time.
+            with ThreadPoolExecutor(1, thread_name_prefix="tflite_vk-kernels") as pool:
+                acquiring = pool.submit(self._acquire, [d.kernel for d in program.dispatches])
+                self._write_contents()
             self._program = program.without_constants()
-            self._record()
+            self._record(acquiring.result())
         except BaseException:
             self.destroy()
             raise
+
+    def _acquire(self, kernels: list[Kernel]) -> list[Pipeline]:
+        pipelines = self._pipelines.acquire(kernels)
+        self._kernels = kernels
+        return pipelines
 
     def _see(self) -> None:
         for buffer in self._program.buffers:
@@ -95,9 +104,13 @@ class Resources:
                 memory.words[:] = GUARD_WORD if self._guard_words else 0
         self.reset_states()
         for number, memory in enumerate(self._memory):
-            if memory.region.kind == "constant":
-                what = str(memory.region)
-                upload(self._handle, memory.device, self._constants(number), what)
+            if memory.region.kind != "constant":
+                continue
+            what, constants = str(memory.region), self._constants(number)
+            if memory.takes_writes:
+                write(memory.device, constants, what)
+            else:
+                upload(self._handle, memory.device, constants, what)
 
     def _constants(self, region: int) -> list[tuple[int, Words]]:
         places = self._placement.places
@@ -123,11 +136,11 @@ class Resources:
             if buffer.kind == "state":
                 self.views[buffer.id][:] = 0 if buffer.data is None else buffer.data
 
-    def _record(self) -> None:
+    def _record(self, pipelines: Sequence[Pipeline]) -> None:
         program = self._program
         uploads = self._copies([m.is_uploaded for m in self._memory])
         downloads = self._copies([m.is_downloaded for m in self._memory])
-        work = self._work()
+        work = self._work(pipelines)
         if not (work or uploads or downloads):
             return
         if self.is_profiling:
@@ -157,13 +170,10 @@ class Resources:
             if is_wanted[number]
         ]
 
-    def _work(self) -> list[Work]:
+    def _work(self, pipelines: Sequence[Pipeline]) -> list[Work]:
         dispatches = self._program.dispatches
         if not dispatches:
             return []
-        kernels = [dispatch.kernel for dispatch in dispatches]
-        pipelines = self._pipelines.acquire(kernels)
-        self._kernels = kernels
         # Dispatches that bind the same buffers share a set.
         bound = [tuple(b.buffer for b in d.bindings) for d in dispatches]
         layouts = {key: p.layout.set_layout for key, p in zip(bound, pipelines, strict=True)}

@@ -39,15 +39,34 @@ def fill(handle: DeviceHandle, target: DeviceBuffer, word: int) -> None:
     _once(handle, record, "a fill")
 
 
+def write(target: DeviceBuffer, parts: Iterable[tuple[int, Words]], what: str) -> None:
+    """Write arrays to places in a visible buffer, for every later dispatch to see.
+
+    Args:
+        target: where to.
+        parts: offset in bytes, and words.
+        what: what is written, for messages.
+
+    Raises:
+        DeviceError: it can't be mapped.
+    """
+    pieces = list(parts)
+    if not pieces:
+        return
+    with target.mapped(what) as content:
+        for offset, words in pieces:
+            content[offset // 4 : offset // 4 + words.size] = words
+
+
 def upload(
     handle: DeviceHandle, target: DeviceBuffer, parts: Iterable[tuple[int, Words]], what: str
 ) -> None:
-    """Write arrays to places in a buffer, visible to every later dispatch.
+    """As `write`, through memory of the host's that the device copies from.
 
     Args:
         handle: the device.
         target: where to.
-        parts: offset in bytes, and words; offsets ascend.
+        parts: offset in bytes, and words.
         what: what is uploaded, for messages.
 
     Raises:
