@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tflite_vk.device_info import DeviceInfo, DeviceLimits
-from tflite_vk.ops.conv_tile import choose_tile
+from tflite_vk.ops.conv_tile import SUBGROUP, choose_tile, shares_loads
 
 LEAST = DeviceInfo(0, "least", "integrated", limits=DeviceLimits())
 DESKTOP = replace(
@@ -22,19 +22,30 @@ DESKTOP = replace(
     ),
 )
 SOFTWARE = replace(DESKTOP, type="cpu")
+LAVAPIPE = replace(
+    SOFTWARE,
+    limits=replace(DESKTOP.limits, subgroup_size=SUBGROUP),
+    features=frozenset({"subgroupBallot"}),
+)
 
 
 @given(
     st.integers(1, 1 << 22),
     st.integers(1, 4096),
-    st.sampled_from([LEAST, DESKTOP, SOFTWARE]),
+    st.sampled_from([LEAST, DESKTOP, SOFTWARE, LAVAPIPE]),
     st.booleans(),
     st.integers(0, 4096),
 )
 def test_tile(
     num_pixels: int, output_groups: int, device: DeviceInfo, is_grouped: bool, input_groups: int
 ) -> None:
-    tile = choose_tile(num_pixels, output_groups, device, is_grouped, input_groups)
+    is_sharing = shares_loads(output_groups, device, is_grouped)
+    tile = choose_tile(
+        num_pixels, output_groups, device, is_grouped, input_groups, is_sharing=is_sharing
+    )
+    if is_sharing:
+        assert tile.local[0] == SUBGROUP
+        assert tile.pixels % SUBGROUP == 0
     limits = device.limits
     assert prod(tile.local) <= limits.max_workgroup_invocations
     for size, most in zip(tile.local, limits.max_workgroup_size, strict=True):
@@ -50,3 +61,12 @@ def test_tile(
         assert z <= input_groups
     if is_grouped:
         assert tile.channel_groups == 1
+
+
+def test_loads_are_shared_where_a_subgroup_reads_the_same() -> None:
+    assert shares_loads(3, LAVAPIPE, is_grouped=False)
+    assert not shares_loads(2, LAVAPIPE, is_grouped=False)
+    assert not shares_loads(64, LAVAPIPE, is_grouped=True)
+    assert not shares_loads(64, replace(LAVAPIPE, type="discrete"), is_grouped=False)
+    assert not shares_loads(64, replace(LAVAPIPE, features=frozenset()), is_grouped=False)
+    assert not shares_loads(64, SOFTWARE, is_grouped=False)

@@ -61,12 +61,16 @@ def layers() -> Graph:
 
 @pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES)
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("is_grouped", [False, True])
+@pytest.mark.parametrize("build", ["plain", "grouped", "sharing"])
 def test_every_tile_fits_the_device(
-    device: DeviceInfo, shape: tuple[int, int, int], is_grouped: bool
+    device: DeviceInfo, shape: tuple[int, int, int], build: str
 ) -> None:
     pixels, output_groups, input_groups = shape
-    sizes = tile_sizes(pixels, output_groups, device, is_grouped, input_groups)
+    is_grouped, is_sharing = build == "grouped", build == "sharing"
+    sizes = tile_sizes(
+        pixels, output_groups, device, is_grouped, input_groups, is_sharing=is_sharing
+    )
+    assert not is_sharing or all(size[0] % 8 == 0 and size[2] == 8 for size in sizes)
     assert sizes or pixels * output_groups < 64, "only where nothing could be gained"
     assert len(set(sizes)) == len(sizes)
     for size in sizes:

@@ -10,7 +10,7 @@ import numpy as np
 from tflite_vk.ir.attributes import Conv2DAttributes
 from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.conv_tile import make_tile, tile_offer
+from tflite_vk.ops.conv_tile import make_tile, shares_loads, tile_offer
 from tflite_vk.ops.conv_weights import (
     bias_buffer,
     check_bias_size,
@@ -124,7 +124,8 @@ def lower_product(
     output_groups = ceil_div(product.output_channels, LANES)
     input_groups = ceil_div(product.input_channels, LANES)
     taps = product.kernel[0] * product.kernel[1]
-    shader = filter_build(ctx, "conv_2d", weights)
+    is_sharing = shares_loads(output_groups, ctx.device, product.num_groups > 1)
+    shader = filter_build(ctx, "conv_2d_subgroup" if is_sharing else "conv_2d", weights)
     inputs = [source, filter_buffer(ctx, node, weights, taps), bias]
     target = ctx.buffer(node.outputs[0])
 
@@ -156,6 +157,7 @@ def lower_product(
         ctx.device,
         product.num_groups > 1,
         input_groups,
+        is_sharing=is_sharing,
     )
     ctx.add_sized(offer, add)
 

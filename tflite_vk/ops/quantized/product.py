@@ -10,7 +10,7 @@ from tflite_vk.ir.graph import Node
 from tflite_vk.layout import words_for
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.conv_2d import Product
-from tflite_vk.ops.conv_tile import Tile, choose_tile
+from tflite_vk.ops.conv_tile import SUBGROUP, Tile, choose_tile, shares_loads
 from tflite_vk.ops.quantization import (
     activation_bounds,
     affine,
@@ -22,29 +22,20 @@ from tflite_vk.ops.quantized.weights import Ints, folded_bias, pack_dot4
 from tflite_vk.program import int_word
 from tflite_vk.shape import LANES, ceil_div
 
-_SUBGROUP = 8
-"""Subgroup size that the build for software drivers is made for."""
-
 
 def choose_build(product: Product, device: DeviceInfo) -> tuple[str, Tile]:
     """Build of `conv_2d_i8` and its tile."""
     output_groups = ceil_div(product.output_channels, LANES)
     plain = choose_tile(product.num_pixels, output_groups, device, product.num_groups > 1)
-    shares_loads = (
-        device.is_software
-        and device.limits.subgroup_size == _SUBGROUP
-        and "subgroupBallot" in device.features
-        and product.num_groups == 1
-        and output_groups > _SUBGROUP // 2
-    )
-    if not shares_loads:
+    is_sharing = shares_loads(output_groups, device, product.num_groups > 1)
+    if not is_sharing or output_groups <= SUBGROUP // 2:
         return "conv_2d_i8", plain
     pixels = 16 if product.num_pixels >= 96 else 8
-    channel_groups = 2 if output_groups > _SUBGROUP else 1
+    channel_groups = 2 if output_groups > SUBGROUP else 1
     tiles = ceil_div(ceil_div(product.num_pixels, pixels), 2)
     folds = ceil_div(tiles, device.limits.max_workgroup_count[1])
-    groups = (ceil_div(output_groups, _SUBGROUP * channel_groups), ceil_div(tiles, folds), folds)
-    return "conv_2d_i8_subgroup", Tile(pixels, channel_groups, (_SUBGROUP, 2, 1), groups)
+    groups = (ceil_div(output_groups, SUBGROUP * channel_groups), ceil_div(tiles, folds), folds)
+    return "conv_2d_i8_subgroup", Tile(pixels, channel_groups, (SUBGROUP, 2, 1), groups)
 
 
 def output_push(ctx: LoweringContext, node: Node, activation: Activation) -> tuple[int, ...]:
