@@ -139,7 +139,7 @@ def test_lowering_offers_sizes_when_asked(device: DeviceInfo) -> None:
         own = offered.program.dispatches[choice.dispatch]
         for size, other in choice.others.items():
             assert other.bindings == own.bindings
-            assert other.kernel.shader == own.kernel.shader
+            assert other.kernel.shader.startswith(choice.signature.split()[0])
             assert (other.kernel, other.groups) != (own.kernel, own.groups), size
 
 

@@ -28,9 +28,13 @@ from tflite_vk.shape import LANES, Shape, ceil_div, num_vectors
 _MAX_UNROLLED_SPAN = 24
 """Input registers of the row kernel; a wider span would spill, so it runs the general one."""
 
-_SOFTWARE_TILE = 4
-"""Neighbouring pixels of an invocation: fewer loads, which bound a software driver. A GPU hides
-loads by having more invocations: one pixel each was the fastest on an H200."""
+_MOST_LIVE = 48
+"""Sums that the kernel going down columns keeps; more take a driver seconds to compile."""
+
+_SOFTWARE_ROWS = 14
+"""Rows that an invocation goes down on a software driver, which is bound by loads: two to four
+times faster on lavapipe than one row at a time. A GPU hides loads by having more invocations: one
+pixel each was the fastest on an H200."""
 
 
 @register
@@ -92,43 +96,45 @@ class DepthwiseConv2D(Operator):
         inputs = [ctx.buffer(source.id), filter_at, bias_buffer(ctx, node, oc)]
         target = ctx.buffer(output.id)
         flops = 2 * output.num_elements * kh * kw
-        rule = _size(c, ctx.device)
+        rule = _size(a, (kh, kw), output.shape, ctx.device)
         if oc == c and _span(rule[0], a, kw) <= _MAX_UNROLLED_SPAN:
             groups = ceil_div(c, LANES)
-            shader = filter_build(ctx, "depthwise_conv_2d", weights)
 
             def add(size: Size) -> None:
-                tile, x, y = size
-                per_row = ceil_div(ow, tile)
-                tiles = n * oh * per_row
-                rows = ceil_div(tiles, y)
-                z = ceil_div(rows, ctx.limits.max_workgroup_count[1])
+                tile, rows, x, y = size
+                per_row, per_column = ceil_div(ow, tile), ceil_div(oh, rows)
+                tiles = n * per_column * per_row
+                count = ceil_div(tiles, y)
+                z = ceil_div(count, ctx.limits.max_workgroup_count[1])
+                goes_down = rows > 1
+                shader = "depthwise_conv_2d_rows" if goes_down else "depthwise_conv_2d"
+                columns = (kw, a.stride_w, a.dilation_w_factor)
                 ctx.compute(
                     node,
-                    shader,
+                    filter_build(ctx, shader, weights),
                     inputs,
                     target,
                     local=(x, y, 1),
-                    groups=(ceil_div(groups, x), ceil_div(rows, z), z),
-                    spec=(tile, kw, a.stride_w, a.dilation_w_factor),
+                    groups=(ceil_div(groups, x), ceil_div(count, z), z),
+                    spec=(tile, kh, a.stride_h, *columns) if goes_down else (tile, *columns),
                     push=(
                         tiles,
                         per_row,
+                        *((per_column, rows) if goes_down else ()),
                         groups,
                         oh,
                         ow,
                         h,
                         w,
-                        kh,
-                        a.stride_h,
-                        a.dilation_h_factor,
+                        *(() if goes_down else (kh, a.stride_h, a.dilation_h_factor)),
                         *pad,
                     ),
                     flops=flops,
                 )
 
-            signature = f"{ctx.variant(shader)} {source.shape} {weights.shape} {a}"
-            sizes = partial(_sizes, a, kw, c, ctx.device)
+            build = ctx.variant(filter_build(ctx, "depthwise_conv_2d", weights))
+            signature = f"{build} {source.shape} {weights.shape} {a}"
+            sizes = partial(_sizes, a, (kh, kw), output.shape, ctx.device)
             ctx.add_sized(Offer(signature, rule, sizes), add)
             return
         ctx.compute_flat(
@@ -164,25 +170,48 @@ def _span(tile: int, a: DepthwiseConv2DAttributes, kernel_width: int) -> int:
     return (tile - 1) * a.stride_w + (kernel_width - 1) * a.dilation_w_factor + 1
 
 
-def _size(channels: int, device: DeviceInfo) -> Size:
-    """Pixels of an invocation, and local size x along the channels and y along the tiles."""
-    tile = _SOFTWARE_TILE if device.is_software else 1
+def _can_go_down(a: DepthwiseConv2DAttributes, kernel: tuple[int, int], tile: int) -> bool:
+    """True where the kernel that goes down columns can run so many at a time."""
+    live = ceil_div(kernel[0], a.stride_h)
+    is_small = live * tile <= _MOST_LIVE and _span(tile, a, kernel[1]) <= _MAX_UNROLLED_SPAN
+    return a.dilation_h_factor == 1 and a.stride_h <= 2 and kernel[0] * kernel[1] <= 25 and is_small
+
+
+def _size(
+    a: DepthwiseConv2DAttributes, kernel: tuple[int, int], output: Shape, device: DeviceInfo
+) -> Size:
+    """Pixels of an invocation in a row, rows, and local size x along the channels and y along tiles.
+
+    With one row it is the kernel without a loop over rows.
+    """
+    _, height, width, channels = output
     x = min(8, ceil_div(channels, LANES))
-    return tile, *shrink_local(x, 8 if device.is_software else 128 // x, device.limits)
+    if not device.is_software:
+        return 1, 1, *shrink_local(x, 128 // x, device.limits)
+    # Seven divides the images of most networks for 224 pixels, eight those for 256.
+    tile = min((7, 8), key=lambda t: ceil_div(width, t) * t) if width > 4 else 4
+    if height > 1 and _can_go_down(a, kernel, tile):
+        return tile, min(height, _SOFTWARE_ROWS), *shrink_local(x, 2, device.limits)
+    return 4, 1, *shrink_local(x, 8, device.limits)
 
 
 def _sizes(
-    a: DepthwiseConv2DAttributes, kernel_width: int, channels: int, device: DeviceInfo
+    a: DepthwiseConv2DAttributes, kernel: tuple[int, int], output: Shape, device: DeviceInfo
 ) -> list[Size]:
     """Sizes worth trying."""
+    _, height, _, channels = output
     groups = ceil_div(channels, LANES)
-    totals = (32, 64) if device.is_software else (64, 128, 256)
+    totals = (8, 16, 32, 64) if device.is_software else (64, 128, 256)
+    counts = (7, 14, 28) if device.is_software else ()
     widths = [x for x in (1, 2, 4, 8, 16, 32) if x <= groups]
     return [
-        (tile, x, total // x)
-        for tile in (1, 2, 4, 8)
+        (tile, rows, x, total // x)
+        for tile in ((1, 2, 4, 7, 8) if device.is_software else (1, 2, 4, 8))
+        for rows in dict.fromkeys((1, *(min(height, count) for count in counts)))
         for x in widths[-4:]
         for total in totals
-        if _span(tile, a, kernel_width) <= _MAX_UNROLLED_SPAN
+        if _span(tile, a, kernel[1]) <= _MAX_UNROLLED_SPAN
+        and (rows == 1 or _can_go_down(a, kernel, tile))
+        and total >= x
         and fits_workgroup(x, total // x, 1, device.limits)
     ]
