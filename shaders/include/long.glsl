@@ -7,6 +7,9 @@
 
 Long4 choose(Long4 a, Long4 b, bvec4 is_b) { return Long4(mix(a.low, b.low, is_b), mix(a.high, b.high, is_b)); }
 Long4 all_lanes(Long4 v, uint lane) { return Long4(uvec4(v.low[lane]), uvec4(v.high[lane])); }
+Long4 crossed(Long4 v) { return Long4(v.low.zwxy, v.high.zwxy); }
+Long4 swapped(Long4 v) { return Long4(v.low.yxwz, v.high.yxwz); }
+Long4 reversed(Long4 v) { return Long4(v.low.wzyx, v.high.wzyx); }
 Long4 long_of(int v) { return Long4(uvec4(v), uvec4(v >> 31)); }
 
 bvec4 is_negative(Long4 v) { return lessThan(ivec4(v.high), ivec4(0)); }

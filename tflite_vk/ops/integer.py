@@ -55,6 +55,9 @@ _SHADERS: dict[Storage, str] = {
     "i32": "binary_integer",
     "u32": "binary_integer",
     "i64": "binary_integer_of_i64",
+    "i16": "binary_integer_i16",
+    "i8": "binary_integer_i8",
+    "u8": "binary_integer_u8",
 }
 
 

@@ -19,7 +19,7 @@ from tflite_vk.ops.reduction import (
 from tflite_vk.ops.registry import register
 from tflite_vk.shape import Shape
 
-_NUMBERS = {DType.FLOAT32, DType.INT32}
+_NUMBERS = {DType.FLOAT32, DType.INT32, DType.INT64}
 _DTYPES = {
     "MEAN": {DType.FLOAT32},
     "SUM": _NUMBERS,
@@ -44,7 +44,7 @@ class Reduce(Operator):
         "REDUCE_ANY": 1,
         "REDUCE_ALL": 1,
     }
-    dtypes = frozenset({DType.FLOAT32, DType.INT32, DType.BOOL})
+    dtypes = frozenset({DType.FLOAT32, DType.INT32, DType.INT64, DType.BOOL})
     ends_in_epilogue = True
     notes = "constant axes: any number of them, negative and repeated ones included"
     differs = dict.fromkeys(
@@ -93,5 +93,5 @@ class Reduce(Operator):
             lower_reduction(ctx, node, reduction, *buffers, is_wide=is_wide)
             return
         buffers = ctx.buffer(source.id), ctx.buffer(output.id)
-        shader = "reduce_i32" if source.dtype is DType.INT32 else "reduce_u32"
+        shader = f"reduce_{ctx.storage(source)}"
         lower_integer_reduction(ctx, node, shader, reduction, *buffers)

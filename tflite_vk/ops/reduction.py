@@ -33,6 +33,7 @@ INTEGER_SHADERS = frozenset(
     {
         "reduce_i32",
         "reduce_u32",
+        "reduce_i64",
         *(f"reduce_{kept_as}{to}" for kept_as in ("i8", "u8", "i16") for to in ("", "_i32")),
     }
 )

@@ -25,7 +25,12 @@ from tflite_vk.shape import (
     vectors_per_row,
 )
 
-_VARIANTS = {"f32": "scatter_nd", "f16": "scatter_nd_f16", "i32": "scatter_nd_i32"}
+_VARIANTS = {
+    "f32": "scatter_nd",
+    "f16": "scatter_nd_f16",
+    "i32": "scatter_nd_i32",
+    "i64": "scatter_nd_i64",
+}
 
 
 @register
@@ -33,7 +38,7 @@ class ScatterNd(Operator):
     """Updates added into zeros."""
 
     versions = {"SCATTER_ND": 1}
-    dtypes = frozenset({DType.FLOAT32, DType.INT32})
+    dtypes = frozenset({DType.FLOAT32, DType.INT32, DType.INT64})
     notes = "the shape must be a constant; time grows with updates times result"
     differs = dict.fromkeys(
         versions,
