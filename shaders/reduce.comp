@@ -28,7 +28,9 @@
 
 #ifdef LONG
 #include "long.glsl"
+#define VALUE_OF(v) long_of(v)
 #else
+#define VALUE_OF(v) (v)
 VEC choose(VEC a, VEC b, bvec4 is_b) { return mix(a, b, is_b); }
 VEC crossed(VEC v) { return v.zwxy; }
 VEC swapped(VEC v) { return v.yxwz; }
@@ -63,7 +65,11 @@ layout(push_constant) uniform Push {
     uint row_groups;          // groups of x in a row, where the innermost dimension is reduced; else 1
     uint count;               // groups of x that make up one reduction
     uint slice;               // of those, how many this dispatch takes per slice
+#ifdef LONG
+    uint divisor;             // of the result
+#else
     float scale;              // of the result
+#endif
 } p;
 
 shared VEC tree[gl_WorkGroupSize.x * gl_WorkGroupSize.y];
@@ -147,7 +153,7 @@ VEC masked(VEC v, uint r) {
 VEC reduce_from(uint base, uint begin, uint end, uint step) {
     VEC total = identity();
     for (uint r = begin; r < end; r += step) {
-        VEC v = LOAD(SRC, x, base + reduced_at(r));
+        VEC v = VALUE_OF(LOAD(SRC, x, base + reduced_at(r)));
         total = combine(total, IS_INNER != 0u ? masked(v, r) : v);
     }
     return total;
@@ -200,7 +206,12 @@ void main() {
     }
     if (share != 0u || i >= p.num_groups) return;
     uint at = gl_WorkGroupID.z * p.num_groups + i;
-#ifdef INTEGER
+#ifdef LONG
+    if (p.divisor > 1u) total = divided(total, p.divisor);
+#endif
+#ifdef NARROW
+    STORE(DST, y, at, ivec4(total.low));
+#elif defined INTEGER
     STORE(DST, y, at, total);
 #else
     STORE(DST, y, at, epilogue(total * p.scale, i, row, group, p.immediates));

@@ -1,4 +1,4 @@
-"""INT64 in reductions, CUMSUM, TOPK_V2 and SCATTER_ND: carries between the words, ties of one word, ends."""
+"""INT64 in reductions (and in the sums of an INT32 MEAN), CUMSUM, TOPK_V2 and SCATTER_ND: carries between the words, ties of one word, ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tflite_vk.dtypes import DType
 from tflite_vk.ir.attributes import CumsumAttributes
 
 Shape = tuple[int, ...]
-I64 = DType.INT64
+I32, I64 = DType.INT32, DType.INT64
 
 
 def _few(rng: np.random.Generator) -> dict[int, Array]:
@@ -29,6 +29,17 @@ def _ends(rng: np.random.Generator) -> dict[int, Array]:
     return {0: np.array([[LOWEST] * 7, [HIGHEST] * 7, [LOWEST, HIGHEST] * 3 + [0]], np.int64)}
 
 
+def _narrow_ends(rng: np.random.Generator) -> dict[int, Array]:
+    """Sums beyond 32 bits; quotients that are cut off on either side of zero."""
+    del rng
+    low, high = -(1 << 31), (1 << 31) - 1
+    return {0: np.array([[low] * 7, [high] * 7, [-3, 1, 0, 0, 0, 0, -6]], np.int32)}
+
+
+def _whole(rng: np.random.Generator, shape: Shape) -> Array:
+    return np.asarray(rng.integers(-(1 << 31), 1 << 31, shape), np.int32)
+
+
 CASES = [
     Case(
         f"INT64_{_name(op, shape, axes, keep)}",
@@ -36,7 +47,7 @@ CASES = [
         inputs=lambda rng, shape=shape: {0: wide(rng, shape)},  # type: ignore[misc]
         exact=True,
     )
-    for op in ("SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD")
+    for op in ("SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "MEAN")
     for shape, axes, keep in (
         ((7,), (0,), False),
         ((3, 37), (-1,), False),
@@ -47,13 +58,36 @@ CASES = [
         ((3, 4099), (1,), False),
         ((2, 0, 5), (1,), False),
     )
+    if op != "MEAN" or 0 not in shape
 ]
 CASES += [
     Case(f"INT64_{op}_ends", _reduce(op, (3, 7), (1,), dtype=I64), inputs=_ends, exact=True)
-    for op in ("SUM", "REDUCE_MAX", "REDUCE_MIN")
+    for op in ("SUM", "REDUCE_MAX", "REDUCE_MIN", "MEAN")
 ]
 CASES += [
-    Case("MEAN_INT64", _reduce("MEAN", (3, 7), (1,), dtype=I64), declined="input is INT64"),
+    Case(
+        f"INT32_{_name('MEAN', shape, axes, keep)}",
+        _reduce("MEAN", shape, axes, keep=keep, dtype=I32),
+        inputs=lambda rng, shape=shape: {0: _whole(rng, shape)},  # type: ignore[misc]
+        exact=True,
+    )
+    for shape, axes, keep in (
+        ((7,), (0,), False),
+        ((3, 37), (-1,), False),
+        ((3, 37), (0,), True),
+        ((2, 3, 5, 6), (1, 2), True),
+        ((2, 3, 5, 6), (1, 3), False),
+        ((3, 4099), (1,), False),
+        ((3, 5), (), False),
+    )
+]
+CASES += [
+    Case(
+        "INT32_MEAN_ends", _reduce("MEAN", (3, 7), (1,), dtype=I32), inputs=_narrow_ends, exact=True
+    ),
+    Case(
+        "INT32_MEAN_of_none", _reduce("MEAN", (2, 0, 5), (1,), dtype=I32), declined="of no integers"
+    ),
 ]
 CASES += [
     Case(
