@@ -232,6 +232,24 @@ def _two_layers(*, shared: bool) -> tuple[bytes, Graph]:
     return model, _graph(model)
 
 
+def test_a_variable_among_the_outputs_and_inputs(device: Device) -> None:
+    w = ModelWriter()
+    x = w.input((2, 6))
+    state = w.variable((2, 6 * 4))
+    w.output(_svdf(w, x, state, 6, 4, 1), state)
+    w.inputs.append(state)
+    model = w.build()
+    graph, rng = _graph(model), np.random.default_rng(6)
+    delegate = _delegate(device)
+    pair = _twins(delegate, model)
+    assert delegate.report.is_fully_delegated
+    for _ in range(2):
+        values = [rng.normal(size=s).astype(np.float32) for s in ((2, 6), (2, 6 * 4))]
+        got, want = (_step(i, graph, values) for i in pair)
+        for a, b in zip(got, want, strict=True):
+            assert_close(a, b, 1e-4, 1e-5, "value")
+
+
 @pytest.mark.parametrize("excluded", [(), (0,), (1,), (2,)])
 def test_partitions_and_cpu_nodes_with_states_of_their_own(
     excluded: tuple[int, ...], device: Device
