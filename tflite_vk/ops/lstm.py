@@ -33,6 +33,10 @@ class Lstm(Operator):
 
     versions = {"UNIDIRECTIONAL_SEQUENCE_LSTM": 4, "LSTM": 4}
     notes = "float; constant weights; peephole, projection, layer norm, coupled gates"
+    differs = {
+        "LSTM": "of kernel_type BASIC, whose states are no variables, leaves its inputs as they are: TFLite"
+        " writes the new states over them",
+    }
 
     def check(self, node: Node, graph: Graph) -> str | None:
         return "its input is a constant" if graph.input(node, 0).is_const else None
