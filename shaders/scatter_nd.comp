@@ -49,9 +49,13 @@ Long4 with_lane(Long4 sum, uint lane, Long4 v, uint from) {
 }
 #else
 const VALUE(ACT) NONE = VALUE(ACT)(0);
+#ifdef BOOLEAN
+VALUE(ACT) add(VALUE(ACT) a, VALUE(ACT) b) { return a | b; }
+#else
 VALUE(ACT) add(VALUE(ACT) a, VALUE(ACT) b) { return a + b; }
+#endif
 VALUE(ACT) with_lane(VALUE(ACT) sum, uint lane, VALUE(ACT) v, uint from) {
-    sum[lane] += v[from];
+    sum[lane] = add(VALUE(ACT)(sum[lane]), VALUE(ACT)(v[from])).x;
     return sum;
 }
 #endif
