@@ -18,6 +18,10 @@
 #define OUT i32
 #endif
 
+#ifndef MOST_SHIFT
+#define MOST_SHIFT 31
+#endif
+
 layout(constant_id = 3) const uint OP = 0u;
 
 TENSOR_IN(0, IN, a);
@@ -73,7 +77,7 @@ ivec4 arithmetic(ivec4 x, ivec4 y) {
     case 26u: return x | y;
     case 27u: return ivec4(power(x.x, y.x), power(x.y, y.y), power(x.z, y.z), power(x.w, y.w));
     case 28u: return x ^ y;
-    case 29u: return x >> clamp(y, ivec4(0), ivec4(31));
+    case 29u: return x >> clamp(y, ivec4(0), ivec4(MOST_SHIFT));
     case 30u: return x << (y & 31);
     case 31u: return ivec4(uvec4(x) >> min(uvec4(y), uvec4(31u)));
     case 32u: return -x;

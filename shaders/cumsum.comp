@@ -17,6 +17,15 @@
 #endif
 #define VEC VALUE(ACT)
 
+#ifdef LONG
+#include "long.glsl"
+#else
+VEC choose(VEC a, VEC b, bvec4 is_b) { return mix(a, b, is_b); }
+VEC add(VEC a, VEC b) { return a + b; }
+VEC all_lanes(VEC v, uint lane) { return VEC(v[lane]); }
+VEC reversed(VEC v) { return v.wzyx; }
+#endif
+
 layout(constant_id = FIRST_ID) const uint IS_INNER = 0u;
 layout(constant_id = FIRST_ID + 1) const uint IS_EXCLUSIVE = 0u;
 layout(constant_id = FIRST_ID + 2) const uint IS_REVERSE = 0u;
@@ -37,13 +46,26 @@ layout(push_constant) uniform Push {
 
 shared VEC stretches[gl_WorkGroupSize.x * gl_WorkGroupSize.y];
 
+// Sums of the lanes before each lane; of all lanes.
+#ifdef LONG
+const VEC NONE = Long4(uvec4(0u), uvec4(0u));
+VEC one_on(VEC v) { return Long4(uvec4(0u, v.low.xyz), uvec4(0u, v.high.xyz)); }
+VEC lanes_before(VEC v) {
+    VEC pairs = add(v, one_on(v));
+    return add(one_on(pairs), one_on(one_on(one_on(v))));
+}
+VEC all_of(VEC v) { return all_lanes(add(lanes_before(v), v), 3u); }
+#else
+const VEC NONE = VEC(0);
+VEC lanes_before(VEC v) { return VEC(NONE.x, v.x, v.x + v.y, v.x + v.y + v.z); }
+VEC all_of(VEC v) { return VEC(v.x + v.y + v.z + v.w); }
+#endif
+
 VEC fetch(uint at, uint position) {
     VEC v = LOAD(ACT, x, at);
     if (IS_INNER != 0u) {
-        if (position + 1u == p.size) {
-            v = VEC(v.x, p.tail > 1u ? v.y : VEC(0).y, p.tail > 2u ? v.z : VEC(0).z, p.tail > 3u ? v.w : VEC(0).w);
-        }
-        if (IS_REVERSE != 0u) v = v.wzyx;
+        if (position + 1u == p.size) v = choose(v, NONE, greaterThanEqual(uvec4(0u, 1u, 2u, 3u), uvec4(p.tail)));
+        if (IS_REVERSE != 0u) v = reversed(v);
     }
     return v;
 }
@@ -61,18 +83,20 @@ void main() {
     uint begin = share * stretch;
     uint end = is_line ? min(begin + stretch, p.size) : 0u;
 
-    VEC sum = VEC(0);
+    VEC sum = NONE;
     if (sharers > 1u) {
         for (uint r = begin; r < end; ++r) {
             uint position = IS_REVERSE != 0u ? p.size - 1u - r : r;
-            sum += fetch(base + position * p.step, position);
+            sum = add(sum, fetch(base + position * p.step, position));
         }
-        if (is_inner) sum = VEC(sum.x + sum.y + sum.z + sum.w);
+        if (is_inner) sum = all_of(sum);
         stretches[gl_LocalInvocationIndex] = sum;
         barrier();
         uint first = gl_LocalInvocationIndex - (is_inner ? share : share * gl_WorkGroupSize.x);
-        sum = VEC(0);
-        for (uint s = 0u; s < share; ++s) sum += stretches[first + (is_inner ? s : s * gl_WorkGroupSize.x)];
+        sum = NONE;
+        for (uint s = 0u; s < share; ++s) {
+            sum = add(sum, stretches[first + (is_inner ? s : s * gl_WorkGroupSize.x)]);
+        }
     }
 
     for (uint r = begin; r < end; ++r) {
@@ -81,13 +105,14 @@ void main() {
         VEC v = fetch(at, position);
         VEC before = sum;
         if (is_inner) {
-            before += VEC(VEC(0).x, v.x, v.x + v.y, v.x + v.y + v.z);
-            sum = VEC(before.w + v.w);
+            before = add(before, lanes_before(v));
+            sum = all_lanes(add(before, v), 3u);
         } else {
-            sum += v;
+            sum = add(sum, v);
         }
-        VEC result = IS_EXCLUSIVE != 0u ? before : is_inner ? before + v : sum;
-        if (is_inner && IS_REVERSE != 0u) result = result.wzyx;
+        VEC result = before;
+        if (IS_EXCLUSIVE == 0u) result = is_inner ? add(before, v) : sum;
+        if (is_inner && IS_REVERSE != 0u) result = reversed(result);
 #ifdef INTEGER
         STORE(ACT, y, at, result);
 #else

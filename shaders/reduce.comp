@@ -26,6 +26,16 @@
 #endif
 #define VEC VALUE(ACT)
 
+#ifdef LONG
+#include "long.glsl"
+#define VALUE_OF(v) long_of(v)
+#else
+#define VALUE_OF(v) (v)
+VEC choose(VEC a, VEC b, bvec4 is_b) { return mix(a, b, is_b); }
+VEC crossed(VEC v) { return v.zwxy; }
+VEC swapped(VEC v) { return v.yxwz; }
+#endif
+
 layout(constant_id = FIRST_ID) const uint OP = 0u;
 // 1: the innermost dimension is reduced. Then x runs along the reduction, else along the outputs.
 layout(constant_id = FIRST_ID + 1) const uint IS_INNER = 0u;
@@ -55,13 +65,24 @@ layout(push_constant) uniform Push {
     uint row_groups;          // groups of x in a row, where the innermost dimension is reduced; else 1
     uint count;               // groups of x that make up one reduction
     uint slice;               // of those, how many this dispatch takes per slice
+#ifdef LONG
+    uint divisor;             // of the result
+#else
     float scale;              // of the result
+#endif
 } p;
 
 shared VEC tree[gl_WorkGroupSize.x * gl_WorkGroupSize.y];
 
 VEC identity() {
-#ifdef INTEGER
+#ifdef LONG
+    switch (OP) {
+    case OP_PROD_: return long_of(1);
+    case OP_MAX_: return Long4(uvec4(0u), uvec4(0x80000000u));
+    case OP_MIN_: return Long4(uvec4(0xFFFFFFFFu), uvec4(0x7FFFFFFFu));
+    }
+    return long_of(0);
+#elif defined INTEGER
     switch (OP) {
     case OP_PROD_: return VEC(1);
     case OP_MAX_: return VEC(LOWEST);
@@ -80,12 +101,21 @@ VEC identity() {
 
 // Comparisons that a NaN never wins, as TFLite's reducers.
 VEC combine(VEC a, VEC b) {
+#ifdef LONG
+    switch (OP) {
+    case OP_PROD_: return multiply(a, b);
+    case OP_MAX_: return choose(a, b, is_less(a, b));
+    case OP_MIN_: return choose(a, b, is_less(b, a));
+    }
+    return add(a, b);
+#else
     switch (OP) {
     case OP_PROD_: return a * b;
     case OP_MAX_: return mix(a, b, greaterThan(b, a));
     case OP_MIN_: return mix(a, b, lessThan(b, a));
     }
     return a + b;
+#endif
 }
 
 uint strided(uint i, uint dim1, uint dim2, uint strides[3]) {
@@ -115,8 +145,7 @@ uint reduced_at(uint r) {
 
 VEC masked(VEC v, uint r) {
     if (TAIL != 0u && (r + 1u) % p.row_groups == 0u) {
-        VEC none = identity();
-        v = VEC(v.x, TAIL > 1u ? v.y : none.y, TAIL > 2u ? v.z : none.z, none.w);
+        v = choose(v, identity(), greaterThanEqual(uvec4(0u, 1u, 2u, 3u), uvec4(TAIL)));
     }
     return v;
 }
@@ -124,7 +153,7 @@ VEC masked(VEC v, uint r) {
 VEC reduce_from(uint base, uint begin, uint end, uint step) {
     VEC total = identity();
     for (uint r = begin; r < end; r += step) {
-        VEC v = LOAD(SRC, x, base + reduced_at(r));
+        VEC v = VALUE_OF(LOAD(SRC, x, base + reduced_at(r)));
         total = combine(total, IS_INNER != 0u ? masked(v, r) : v);
     }
     return total;
@@ -134,8 +163,8 @@ VEC reduce_from(uint base, uint begin, uint end, uint step) {
 VEC lanes_from(uint output_index, uint begin, uint end, uint step) {
     uint base = p.first + strided(output_index, p.kept_dims[0], p.kept_dims[1], p.kept_strides);
     VEC total = reduce_from(base, begin, end, step);
-    total = combine(total, total.zwxy);
-    return combine(total, total.yxwz);
+    total = combine(total, crossed(total));
+    return combine(total, swapped(total));
 }
 
 void main() {
@@ -157,9 +186,9 @@ void main() {
             uint first = row * p.inner + group * 4u;
             uint lanes = p.inner - group * 4u;
             total = lanes_from(first, begin, end, sharers);
-            if (lanes > 1u) total.y = lanes_from(first + 1u, begin, end, sharers).y;
-            if (lanes > 2u) total.z = lanes_from(first + 2u, begin, end, sharers).z;
-            if (lanes > 3u) total.w = lanes_from(first + 3u, begin, end, sharers).w;
+            if (lanes > 1u) total = choose(total, lanes_from(first + 1u, begin, end, sharers), bvec4(0, 1, 0, 0));
+            if (lanes > 2u) total = choose(total, lanes_from(first + 2u, begin, end, sharers), bvec4(0, 0, 1, 0));
+            if (lanes > 3u) total = choose(total, lanes_from(first + 3u, begin, end, sharers), bvec4(0, 0, 0, 1));
         } else {
             uint base = p.first + strided(row, p.kept_dims[0], p.kept_dims[1], p.kept_strides) + group;
             total = reduce_from(base, begin, end, sharers);
@@ -177,7 +206,12 @@ void main() {
     }
     if (share != 0u || i >= p.num_groups) return;
     uint at = gl_WorkGroupID.z * p.num_groups + i;
-#ifdef INTEGER
+#ifdef LONG
+    if (p.divisor > 1u) total = divided(total, p.divisor);
+#endif
+#ifdef NARROW
+    STORE(DST, y, at, ivec4(total.low));
+#elif defined INTEGER
     STORE(DST, y, at, total);
 #else
     STORE(DST, y, at, epilogue(total * p.scale, i, row, group, p.immediates));

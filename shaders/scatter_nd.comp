@@ -8,6 +8,9 @@
 
 #include "dispatch.glsl"
 #include "tensor.glsl"
+#ifdef LONG
+#include "long.glsl"
+#endif
 
 // 0: updates are whole slices, strides and slice count groups; 1: single elements.
 layout(constant_id = 3) const uint LANES = 0u;
@@ -39,19 +42,37 @@ uint target(uint update) {
     return at;
 }
 
+#ifdef LONG
+const Long4 NONE = Long4(uvec4(0u), uvec4(0u));
+Long4 with_lane(Long4 sum, uint lane, Long4 v, uint from) {
+    return choose(sum, add(sum, all_lanes(v, from)), equal(uvec4(0u, 1u, 2u, 3u), uvec4(lane)));
+}
+#else
+const VALUE(ACT) NONE = VALUE(ACT)(0);
+#ifdef BOOLEAN
+VALUE(ACT) add(VALUE(ACT) a, VALUE(ACT) b) { return a | b; }
+#else
+VALUE(ACT) add(VALUE(ACT) a, VALUE(ACT) b) { return a + b; }
+#endif
+VALUE(ACT) with_lane(VALUE(ACT) sum, uint lane, VALUE(ACT) v, uint from) {
+    sum[lane] = add(VALUE(ACT)(sum[lane]), VALUE(ACT)(v[from])).x;
+    return sum;
+}
+#endif
+
 void main() {
     uint i = flat_index();
     if (i >= p.num_groups) return;
-    VALUE(ACT) sum = VALUE(ACT)(0);
+    VALUE(ACT) sum = NONE;
     for (uint update = 0u; update < p.num_updates; ++update) {
         uint at = target(update);
         if (LANES == 0u) {
             uint group = i - at;
-            if (at <= i && group < p.slice) sum += LOAD(ACT, updates, update * p.slice + group);
+            if (at <= i && group < p.slice) sum = add(sum, LOAD(ACT, updates, update * p.slice + group));
         } else if (at >> 2 == i) {
             uint row = update / p.update_lanes;
             uint lane = update - row * p.update_lanes;
-            sum[at & 3u] += LOAD(ACT, updates, row * p.update_groups + (lane >> 2))[lane & 3u];
+            sum = with_lane(sum, at & 3u, LOAD(ACT, updates, row * p.update_groups + (lane >> 2)), lane & 3u);
         }
     }
     STORE(ACT, y, i, sum);

@@ -7,6 +7,18 @@
 #include "keys.glsl"
 #include "tensor.glsl"
 
+#ifdef LONG
+#include "long.glsl"
+#define KEYS Long4
+#define KEYS_OF(v) (v)
+#else
+#define KEYS uvec4
+#define KEYS_OF(v) order_keys(v, 0xFFFFFFFFu)
+uvec4 all_lanes(uvec4 v, uint lane) { return uvec4(v[lane]); }
+bvec4 is_less(uvec4 a, uvec4 b) { return lessThan(a, b); }
+bvec4 is_equal(uvec4 a, uvec4 b) { return equal(a, b); }
+#endif
+
 TENSOR_IN(0, ACT, x);
 layout(set = 0, binding = 1, std430) writeonly buffer indices_block { uint data[]; } indices;
 
@@ -23,16 +35,16 @@ void main() {
     if (i >= p.num_groups) return;
     uint row = i / p.groups_per_row;
     uint group = i - row * p.groups_per_row;
-    uvec4 mine = order_keys(LOAD(ACT, x, i), 0xFFFFFFFFu);
+    KEYS mine = KEYS_OF(LOAD(ACT, x, i));
     uvec4 position = group * 4u + uvec4(0u, 1u, 2u, 3u);
     uvec4 rank = uvec4(0u);
     for (uint g = 0u; g < p.groups_per_row; ++g) {
-        uvec4 others = order_keys(LOAD(ACT, x, row * p.groups_per_row + g), 0xFFFFFFFFu);
+        KEYS others = KEYS_OF(LOAD(ACT, x, row * p.groups_per_row + g));
         for (uint lane = 0u; lane < 4u; ++lane) {
             uint at = g * 4u + lane;
-            uvec4 other = uvec4(others[lane]);
-            uvec4 is_larger = uvec4(greaterThan(other, mine));
-            uvec4 is_earlier_tie = uvec4(equal(other, mine)) & uvec4(lessThan(uvec4(at), position));
+            KEYS other = all_lanes(others, lane);
+            uvec4 is_larger = uvec4(is_less(mine, other));
+            uvec4 is_earlier_tie = uvec4(is_equal(other, mine)) & uvec4(lessThan(uvec4(at), position));
             if (at < p.size) rank += is_larger | is_earlier_tie;
         }
     }

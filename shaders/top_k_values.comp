@@ -3,11 +3,11 @@
 // TOPK_V2, second half: the elements that the indices name.
 
 #include "dispatch.glsl"
-#include "tensor.glsl"
+#include "lanes.glsl"
 
-TENSOR_IN(0, ACT, x);
-TENSOR_IN(1, u32, indices);
-TENSOR_OUT(2, ACT, y);
+LANES_IN(0, x);
+layout(set = 0, binding = 1, std430) readonly buffer indices_block { uvec4 data[]; } indices;
+LANES_OUT(2, y);
 
 layout(push_constant) uniform Push {
     uint num_groups;         // of y
@@ -21,12 +21,10 @@ void main() {
     if (i >= p.num_groups) return;
     uint row = i / p.groups_per_row;
     uint column = (i - row * p.groups_per_row) * 4u;
-    uvec4 index = LOAD(u32, indices, i);
-    VALUE(ACT) v = VALUE(ACT)(0);
+    uvec4 index = indices.data[i];
+    QUAD v = same_lanes(lane_of_word(0u));
     for (uint lane = 0u; lane < 4u; ++lane) {
-        if (column + lane < p.k) {
-            v[lane] = LOAD(ACT, x, row * p.x_groups_per_row + (index[lane] >> 2u))[index[lane] & 3u];
-        }
+        if (column + lane < p.k) v[lane] = LOAD_LANE(x, row * p.x_groups_per_row * 4u + index[lane]);
     }
-    STORE(ACT, y, i, v);
+    STORE_LANES(y, i, v);
 }

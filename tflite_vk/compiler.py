@@ -30,12 +30,14 @@ class CompileSettings:
         fusion: fuse elementwise operators.
         fp32_ops: operators that keep float32 in "fp16".
         tuning: how many sizes of a kernel to try on the device.
+        host_states: the host keeps variables.
     """
 
     precision: str = "fp32"
     fusion: bool = True
     fp32_ops: tuple[str, ...] = ()
     tuning: Effort = "off"
+    host_states: bool = False
 
 
 def compile_graph(
@@ -77,6 +79,7 @@ def _lower(
         half=settings.precision == "fp16",
         fusion=settings.fusion,
         fp32_ops=settings.fp32_ops,
+        host_states=settings.host_states,
         tuned=tuned,
         effort=effort,
     )

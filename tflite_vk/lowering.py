@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tflite_vk.device_info import DeviceInfo
 from tflite_vk.errors import UnsupportedOpError
-from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.ops import registry
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.precision import fp32_outputs, nodes_named
 from tflite_vk.ops.repack import is_better_flat, pack_output, unpack_input
 from tflite_vk.ops.sizes import Choice, Effort, Size
+from tflite_vk.ops.states import HostState, download_state, upload_state
 from tflite_vk.passes.fold_constants import fold_constants
 from tflite_vk.passes.manager import run_passes
 from tflite_vk.program import Program, verify_program
@@ -30,6 +31,7 @@ class Lowered:
         buffer: tensor id to buffer, for every run-time graph input and output.
         flat: those of them whose buffer holds the host array as it is, without padded rows.
         choices: dispatches that could run in other sizes, where those were asked for.
+        states: of the variables that the host keeps, by tensor id.
     """
 
     graph: Graph
@@ -37,6 +39,7 @@ class Lowered:
     buffer: dict[int, int]
     flat: frozenset[int]
     choices: tuple[Choice, ...] = ()
+    states: Mapping[int, HostState] = field(default_factory=dict)
 
 
 def lower(
@@ -46,6 +49,7 @@ def lower(
     half: bool = False,
     fusion: bool = True,
     fp32_ops: Collection[str] = (),
+    host_states: bool = False,
     tuned: Mapping[str, Size] | None = None,
     effort: Effort = "off",
 ) -> Lowered:
@@ -57,6 +61,7 @@ def lower(
         half: keep run-time float tensors as float16.
         fusion: fuse elementwise operators.
         fp32_ops: operators that run in float32 all the same, by TFLite's names.
+        host_states: the host keeps variables and passes them in and out; else the device does.
         tuned: sizes that tuning found on such a device, by signature.
         effort: how many other sizes to offer.
 
@@ -93,6 +98,13 @@ def lower(
             ctx.half = False
         else:
             buffers[tensor_id] = ctx.mark(tensor_id, "input")
+    states = _states(graph) if host_states else []
+    uploaded: dict[int, int] = {}
+    for tensor in states:
+        users = [n for n in graph.nodes if tensor.id in (*n.reads, *n.outputs)]
+        ctx.half = half and not any(n.outputs[0] in full for n in users)
+        uploaded[tensor.id] = upload_state(ctx, tensor)
+        ctx.half = False
     for node in graph.nodes:
         if all(num_elements(graph.tensors[t].shape) == 0 for t in node.outputs):
             continue
@@ -114,10 +126,16 @@ def lower(
             buffers[tensor_id] = pack_output(ctx, tensor)
         else:
             buffers[tensor_id] = ctx.mark(tensor_id, "output")
+    kept = {t.id: HostState(uploaded[t.id], download_state(ctx, t)) for t in states}
     all_buffers, dispatches = ctx.finish()
     program = Program(graph.name, all_buffers, dispatches)
     verify_program(program)
-    return Lowered(graph, program, buffers, frozenset(flat), tuple(ctx.choices))
+    return Lowered(graph, program, buffers, frozenset(flat), tuple(ctx.choices), kept)
+
+
+def _states(graph: Graph) -> list[Tensor]:
+    """The variables that nodes use."""
+    return [t for t in graph.live_tensors() if t.is_variable and t.num_elements]
 
 
 def _lower_node(node: Node, operator: Operator, ctx: LoweringContext) -> None:

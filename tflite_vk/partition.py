@@ -21,6 +21,9 @@ Unsupported = Callable[[Node, Graph], str | None]
 
 _SIDE_EFFECT_OPS = frozenset({"IF", "WHILE", "CALL_ONCE"})
 
+_CELLS = ("LSTM", "RNN", "SVDF")
+"""What the names of operators end in that write variables among their inputs."""
+
 
 @dataclass(frozen=True)
 class PartitionPlan:
@@ -70,6 +73,41 @@ def excluded_by_options(
         elif node.op in (excluded_ops if node.is_custom else builtin):
             out[node.index] = "Excluded by option excluded_ops."
     return out
+
+
+def shared_variable_reasons(graph: Graph) -> Mapping[int, str]:
+    """Reasons for every node of a graph where replacing any node could put a variable out of order.
+
+    TFLite groups nodes by what they give to each other. It does not see that one changes a variable
+    that another reads, so the two may change places, on the CPU too.
+    """
+    users: dict[int, list[tuple[Node, bool]]] = {}
+    for node in graph.nodes:
+        changes = node.is_custom or node.op.endswith(_CELLS)
+        for t, is_change in (
+            *((t, changes) for t in node.reads),
+            *((t, True) for t in node.outputs),
+        ):
+            if graph.tensors[t].is_variable:
+                users.setdefault(t, []).append((node, is_change))
+    for t, found in users.items():
+        if len(found) > 1 and any(is_change for _, is_change in found):
+            names = " and ".join(f"{node.op} #{node.index}" for node, _ in found[:2])
+            reason = (
+                f"Variable {t} {graph.tensors[t].name!r} is used by {names}; a delegate might change "
+                "their order."
+            )
+            return {node.index: reason for node in graph.nodes}
+    return {}
+
+
+def written_variable_reason(node: Node, graph: Graph) -> str | None:
+    """Reason where a node's output is a variable."""
+    for t in node.outputs:
+        if graph.tensors[t].is_variable:
+            name = graph.tensors[t].name
+            return f"output {t} {name!r} is a variable (supported: variables among the inputs)"
+    return None
 
 
 def plan_partitions(
@@ -313,7 +351,7 @@ def extract(
 
     Returns:
         A graph whose inputs are the run-time tensors read from outside, and whose outputs are
-        the tensors that other nodes read or the graph returns. Constants come along.
+        the tensors that other nodes read or the graph returns. Constants and variables come along.
     """
     wanted = set(nodes)
     kept = tuple(n for n in graph.nodes if n.index in wanted)
@@ -321,7 +359,9 @@ def extract(
     read = {t for n in kept for t in n.reads}
     outside = {t for n in graph.nodes if n.index not in wanted for t in n.reads}
     needed = written & (outside | set(graph.outputs) | set(outputs or ()))
-    from_outside = {t for t in read - written if not graph.tensors[t].is_const}
+    from_outside = {
+        t for t in read - written if not (graph.tensors[t].is_const or graph.tensors[t].is_variable)
+    }
     used = read | written
     return replace(
         graph,

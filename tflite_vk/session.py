@@ -43,6 +43,21 @@ class _Input:
         self.view[...] = array
 
 
+@dataclass(frozen=True)
+class _State:
+    """A variable that the host keeps.
+
+    Attributes:
+        tensor_id: its tensor.
+        before: its values on the device when a run starts.
+        after: when it has ended; None where they stay the same.
+    """
+
+    tensor_id: int
+    before: Array
+    after: Array | None
+
+
 class Session:
     """One graph on one device. Safe for several threads: a run holds a lock.
 
@@ -64,6 +79,7 @@ class Session:
         tuning: Effort = "off",
         profiling: bool = False,
         guard_words: int = 0,
+        host_states: bool = False,
         cache: CompileCache | None = None,
     ) -> None:
         """Compile.
@@ -77,6 +93,7 @@ class Session:
             tuning: how many sizes of a kernel to try on the device.
             profiling: time every dispatch.
             guard_words: words of a known pattern behind every allocation (tests).
+            host_states: `run` is given the variables, and changes them; else they stay on the device.
             cache: where compiled programs are kept between processes.
 
         Raises:
@@ -88,7 +105,7 @@ class Session:
             check_conversions(device)
         self._watch = OutputWatch(graph) if precision == "fp16" else None
         self.graph = graph
-        settings = CompileSettings(precision, fusion, tuple(fp32_ops), tuning)
+        settings = CompileSettings(precision, fusion, tuple(fp32_ops), tuning, host_states)
         self.lowered, self.plan = compile_graph(graph, device, settings, cache)
         self._lock = threading.Lock()
         self.executable = device.compile(
@@ -100,6 +117,7 @@ class Session:
         ]
         self._passed_on = frozenset(graph.inputs)
         self._outputs = {t: self._make_output(t) for t in dict.fromkeys(graph.outputs)}
+        self._states = [self._make_state(t) for t in self.lowered.states]
         # The device has the weights by now; a second copy on the host would serve nobody.
         self.lowered = replace(self.lowered, program=self.lowered.program.without_constants())
 
@@ -110,6 +128,8 @@ class Session:
         device: Device,
         options: DelegateOptions,
         cache: CompileCache | None = None,
+        *,
+        host_states: bool = False,
     ) -> Session:
         """Compile as options say; see `__init__`."""
         return cls(
@@ -120,15 +140,23 @@ class Session:
             fp32_ops=options.fp32_ops,
             tuning=options.tuning,
             profiling=options.profiling,
+            host_states=host_states,
             cache=cache,
         )
 
-    def run(self, inputs: Mapping[int, Array], outputs: Mapping[int, Array]) -> None:
+    def run(
+        self,
+        inputs: Mapping[int, Array],
+        outputs: Mapping[int, Array],
+        states: Mapping[int, Array] | None = None,
+    ) -> None:
         """Run once. Allocates nothing.
 
         Args:
             inputs: array of each run-time graph input by tensor id, in its shape and type.
             outputs: arrays that take the graph outputs wanted, by tensor id.
+            states: arrays of the variables by tensor id, read and then written; needed where the
+                host keeps them.
 
         Raises:
             DeviceError: the device failed.
@@ -139,10 +167,16 @@ class Session:
                 self.executable.input_words(self._inputs[0].buffer)
             for port in self._inputs:
                 port.fill(inputs[port.tensor_id])
+            for state in self._states:
+                assert states is not None
+                state.before[...] = states[state.tensor_id]
             if self._runs_dispatches:
                 self.executable.run()
             for tensor_id, out in outputs.items():
                 self._fetch(tensor_id, out, inputs)
+            for state in self._states:
+                if state.after is not None and states is not None:
+                    states[state.tensor_id][...] = state.after
             if self._watch is not None:
                 self._watch.look(inputs, outputs)
 
@@ -153,6 +187,14 @@ class Session:
         buffer = self.lowered.buffer[tensor_id]
         view = self._view(tensor_id, self.executable.input_words(buffer))
         return _Input(tensor_id, buffer, view)
+
+    def _make_state(self, tensor_id: int) -> _State:
+        found = self.lowered.states[tensor_id]
+        before = self._view(tensor_id, self.executable.input_words(found.before))
+        if found.after is None:
+            return _State(tensor_id, before, None)
+        after = self._view(tensor_id, self.executable.output_words(found.after))
+        return _State(tensor_id, before, after)
 
     def _make_output(self, tensor_id: int) -> Array | None:
         """What an output is read from; None where there is nothing to read on the device."""
@@ -190,7 +232,7 @@ class Session:
         return self.executable.output_words(buffer)
 
     def reset_states(self) -> None:
-        """Set variables back to their first content."""
+        """Set variables that the device keeps back to their first content."""
         with self._lock:
             self.executable.reset_states()
 
@@ -202,5 +244,5 @@ class Session:
         """Free device memory. Later runs raise DeviceError."""
         with self._lock:
             self.executable.close()
-            self._inputs, self._outputs = [], {}  # views keep memory alive
+            self._inputs, self._outputs, self._states = [], {}, []  # views keep memory alive
             self._runs_dispatches = True  # so that a later run learns that it is closed

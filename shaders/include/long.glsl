@@ -7,6 +7,11 @@
 
 Long4 choose(Long4 a, Long4 b, bvec4 is_b) { return Long4(mix(a.low, b.low, is_b), mix(a.high, b.high, is_b)); }
 Long4 all_lanes(Long4 v, uint lane) { return Long4(uvec4(v.low[lane]), uvec4(v.high[lane])); }
+Long4 crossed(Long4 v) { return Long4(v.low.zwxy, v.high.zwxy); }
+Long4 swapped(Long4 v) { return Long4(v.low.yxwz, v.high.yxwz); }
+Long4 reversed(Long4 v) { return Long4(v.low.wzyx, v.high.wzyx); }
+Long4 long_of(ivec4 v) { return Long4(uvec4(v), uvec4(v >> 31)); }
+Long4 long_of(Long4 v) { return v; }
 Long4 long_of(int v) { return Long4(uvec4(v), uvec4(v >> 31)); }
 
 bvec4 is_negative(Long4 v) { return lessThan(ivec4(v.high), ivec4(0)); }
@@ -34,6 +39,21 @@ Long4 multiply(Long4 a, Long4 b) {
     return Long4(low, high + a.low * b.high + a.high * b.low);
 }
 Long4 absolute(Long4 v) { return choose(v, negated(v), is_negative(v)); }
+
+// By a divisor below 2^31, cut off toward zero as in C++.
+Long4 divided(Long4 v, uint divisor) {
+    Long4 n = absolute(v);
+    Long4 quotient = long_of(0);
+    uvec4 rest = uvec4(0u);
+    for (int bit = 63; bit >= 0; --bit) {
+        uvec4 word = bit > 31 ? n.high : n.low;
+        rest = rest << 1 | ((word >> (bit & 31)) & 1u);
+        uvec4 fits = uvec4(greaterThanEqual(rest, uvec4(divisor)));
+        rest -= fits * divisor;
+        quotient = Long4(quotient.low << 1 | fits, quotient.high << 1 | quotient.low >> 31);
+    }
+    return choose(quotient, negated(quotient), is_negative(v));
+}
 
 // The remainder of two magnitudes, bit by bit; anything where the divisor is zero.
 Long4 remainder_of(Long4 n, Long4 divisor) {

@@ -118,12 +118,15 @@ def test_blaze_face(cli: Run) -> None:
     assert data["num_fused_groups"] >= 16
 
 
-def test_variable_is_taken_alone_but_not_under_litert() -> None:
-    def variable_model(extra: bool) -> bytes:
+def test_variables_alone_and_under_litert() -> None:
+    def variable_model(extra: bool, written: bool = False) -> bytes:
         w = ModelWriter()
         x = w.input((1, 4), "x")
         state = w.variable((1, 4), "state")
-        y = w.op("ADD", [x, state], [(1, 4)], BinaryAttributes())
+        if written:
+            w.op_into("NEG", [x], [state])
+            x = w.op("RELU", [x], [(1, 4)])
+        y = w.op("ADD", [x, x if written else state], [(1, 4)], BinaryAttributes())
         w.output(w.op("Unheard", [y], [(1, 4)], b"") if extra else y)
         return w.build()
 
@@ -132,9 +135,12 @@ def test_variable_is_taken_alone_but_not_under_litert() -> None:
     assert alone.is_standalone
     beside = decide(read_model(variable_model(True)), options, NULL_DEVICE)
     assert not beside.is_standalone
-    reason = beside.report.nodes[0].reason
-    assert reason is not None
-    assert reason.endswith("is a variable, which the CPU keeps")
+    assert [n.delegated for n in beside.report.nodes] == [True, False]
+    (state,) = beside.partitions[0].lowered.states.values()
+    assert state.after is None  # nothing writes it
+    written = decide(read_model(variable_model(True, written=True)), options, NULL_DEVICE)
+    assert [n.delegated for n in written.report.nodes] == [False, True, True, False]
+    assert "is a variable (supported" in str(written.report.nodes[0].reason)
 
 
 def test_partition_that_does_not_compile_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:

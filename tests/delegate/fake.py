@@ -44,12 +44,12 @@ class FakeSession:
         self.is_closed = False
         log.compiled.append(graph)
 
-    def run(self, inputs, outputs):
+    def run(self, inputs, outputs, states):
         assert not self.is_closed
         self.log.runs += 1
         assert set(inputs) == set(self.graph.inputs)
         values = {i: t.data for i, t in self.graph.tensors.items() if t.is_const}
-        for i, array in inputs.items():
+        for i, array in {**inputs, **states}.items():
             assert array.shape == self.graph.tensors[i].shape, (i, array.shape)
             values[i] = array
         for node in self.graph.nodes:

@@ -124,7 +124,7 @@ def test_a_subgraph_that_cannot_be_read_runs_on_the_cpu(monkeypatch, caplog):
 def test_a_failing_invoke_says_why(monkeypatch, error, text):
     from tests.delegate.fake import FakeSession
 
-    def failing(self, inputs, outputs):
+    def failing(self, inputs, outputs, states):
         raise error
 
     i = load(model("NEG"), fake_delegate())
@@ -143,7 +143,7 @@ def test_a_long_message_arrives_whole(monkeypatch):
 
     text = "".join(f"[{i}]" for i in range(500))
 
-    def failing(self, inputs, outputs):
+    def failing(self, inputs, outputs, states):
         raise DeviceError(text)
 
     monkeypatch.setattr(FakeSession, "run", failing)

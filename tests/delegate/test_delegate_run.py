@@ -340,14 +340,33 @@ def test_one_delegate_for_two_interpreters():
     assert_same(first, random(4, seed=9))
 
 
-def test_variables_stay_on_the_cpu():
+def test_a_variable_that_is_only_read():
     w = ModelWriter()
     x = w.input((1, 4))
     state = w.variable((1, 4))
     w.output(w.op("ADD", [x, state], [(1, 4)], NONE))
     delegate = fake_delegate()
-    litert.Interpreter(model_content=w.build(), experimental_delegates=[delegate])
-    assert "is a variable" in delegate.report.nodes[0].reason
+    pair = interpreters(w.build(), delegate)
+    assert delegate.report.is_fully_delegated
+    assert_same(pair, random(1, 4))
+    for i in pair:
+        i.set_tensor(state, random(1, 4, seed=7))
+    assert_same(pair, random(1, 4))
+    for i in pair:
+        i.reset_all_variables()
+    assert_same(pair, random(1, 4))
+
+
+def test_a_variable_that_is_an_output_stays_on_the_cpu():
+    w = ModelWriter()
+    x = w.input((1, 4))
+    state = w.variable((1, 4))
+    w.op_into("NEG", [x], [state])
+    w.output(w.op("RELU", [x], [(1, 4)]))
+    delegate = fake_delegate()
+    assert_same(interpreters(w.build(), delegate), random(1, 4))
+    assert "is a variable (supported" in delegate.report.nodes[0].reason
+    assert delegate.report.nodes[1].delegated
 
 
 def test_shapes_that_the_converter_left_out():

@@ -122,7 +122,7 @@ def test_fewer_dispatches_than_operators(name: str, device: Device) -> None:
 
 
 @pytest.mark.parametrize("door", FRONT_DOORS)
-def test_lstm_whose_state_the_cpu_keeps_under_a_delegate(door: FrontDoor, device: Device) -> None:
+def test_lstm_with_states(door: FrontDoor, device: Device) -> None:
     path = model_path("trained_lstm")
     graph = load_model(path).subgraphs[0]
     x = np.random.default_rng(11).uniform(0, 1, graph.tensors[graph.inputs[0]].shape)
@@ -131,6 +131,4 @@ def test_lstm_whose_state_the_cpu_keeps_under_a_delegate(door: FrontDoor, device
     reference = run_reference(path.read_bytes(), inputs)
     found = compare(path.read_bytes(), inputs, reference, door, options, Tolerance(), runs=2)
     assert found.is_good, found.outputs
-    left = [n for n in found.report.nodes if not n.delegated]
-    assert [n.op for n in left] == ["UNIDIRECTIONAL_SEQUENCE_LSTM"] * (door == "delegate")
-    assert all("is a variable, which the CPU keeps" in str(n.reason) for n in left)
+    assert found.report.is_fully_delegated

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -12,8 +14,10 @@ from tests.support.compare import assert_close, assert_equal
 from tests.support.half import ROUNDING, half_model, to_half
 from tests.support.oracle import reference_interpreter
 from tflite_vk.frontend.flatbuffer import read_model
+from tflite_vk.ir.attributes import BinaryAttributes, SvdfAttributes
 from tflite_vk.runtime.device import Device
 from tflite_vk.session import Session
+from tflite_vk.testing.model_writer import ModelWriter
 
 RUNS = 3
 
@@ -127,3 +131,47 @@ def test_a_change_of_shape_sets_states_back(case: Case, device: Device) -> None:
             else:
                 assert_close(*outputs, *_TOLERANCE["fp32"], f"{number} steps")
         assert not ours.uses_litert
+
+
+def _as_input(w: ModelWriter) -> None:
+    """TFLite leaves a variable's new content in the input."""
+    x, state = w.input((2, 6)), w.variable((2, 24))
+    rng = np.random.default_rng(5)
+    weights = [w.const(rng.normal(size=s).astype(np.float32)) for s in ((6, 6), (6, 4))]
+    w.output(w.op("SVDF", [x, *weights, None, state], [(2, 6)], SvdfAttributes(rank=1)), state)
+    w.inputs.append(state)
+
+
+def _as_result(w: ModelWriter) -> None:
+    """An operator writes it as its result, and one before reads what it held."""
+    x, state = w.input((2, 6)), w.variable((2, 6))
+    y = w.op("ADD", [x, state], [(2, 6)], BinaryAttributes())
+    w.op_into("RELU", [y], [state])
+    w.output(y)
+
+
+@pytest.mark.parametrize("build", [_as_input, _as_result])
+def test_variables_in_odd_places(build: Callable[[ModelWriter], None], device: Device) -> None:
+    del device
+    w = ModelWriter()
+    build(w)
+    data = w.build()
+    rng = np.random.default_rng(8)
+    oracle = reference_interpreter(data)
+    with tflite_vk.Interpreter(model_content=data) as ours:
+        assert ours.uses_litert
+        pair = (ours, oracle)
+        for interpreter in pair:
+            interpreter.allocate_tensors()
+        for run in range(4):
+            x = rng.normal(size=(2, 6)).astype(np.float32)
+            outputs = []
+            for interpreter in pair:
+                if run == 3:
+                    interpreter.reset_all_variables()
+                interpreter.set_tensor(0, x)
+                interpreter.invoke()
+                ends = interpreter.get_output_details()
+                outputs.append([interpreter.get_tensor(d["index"]) for d in ends])
+            for got, want in zip(*outputs, strict=True):
+                assert_close(got, want, 1e-4, 1e-5, f"run {run}")

@@ -169,6 +169,14 @@ def test_an_operand_made_after_the_producer_is_ready_at_the_fused_node() -> None
     assert set(last.reads) & {first, other}
 
 
+def test_a_reader_of_a_variable_stays_before_what_may_change_it() -> None:
+    w = ModelWriter()
+    x, state = w.input(SHAPE), w.variable(SHAPE)
+    before = _add(w, x, state)
+    w.output(_add(w, _add(w, before, x), x))
+    assert _fused(_graph(w)) == ["ELEMENTWISE+ADD", "ELEMENTWISE+ADD+ADD"]
+
+
 def test_fusion_can_be_switched_off() -> None:
     w = ModelWriter()
     conv = _conv(w, w.input(SHAPE))

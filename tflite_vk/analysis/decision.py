@@ -1,8 +1,8 @@
 """Which operators of a model a device takes, decided as the front doors decide it, without running.
 
 `tflite_vk.Interpreter` runs a model alone where the device takes every operator of every subgraph
-that can be asked for. Otherwise LiteRT runs it with the delegate, which leaves variables to the CPU
-and gives back partitions that do not compile. Needs no Vulkan: a device is its DeviceInfo.
+that can be asked for. Otherwise LiteRT runs it with the delegate, which takes variables from TFLite's
+memory and gives back partitions that do not compile. Needs no Vulkan: a device is its DeviceInfo.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.lowering import Lowered, lower
 from tflite_vk.ops import registry
 from tflite_vk.options import DelegateOptions
-from tflite_vk.partition import PartitionPlan, excluded_by_options, extract, plan_partitions
+from tflite_vk.partition import (
+    PartitionPlan,
+    excluded_by_options,
+    extract,
+    plan_partitions,
+    shared_variable_reasons,
+    written_variable_reason,
+)
 from tflite_vk.passes.fold_constants import fold_constants
 from tflite_vk.passes.fold_shapes import fold_shape_node
 from tflite_vk.passes.infer_shapes import infer_shapes
@@ -131,13 +138,16 @@ def _indices(graph: Graph) -> tuple[int, ...]:
     return tuple(dict.fromkeys(node.index for node in graph.nodes))
 
 
-def _lower(graph: Graph, options: DelegateOptions, device: DeviceInfo) -> Lowered:
+def _lower(
+    graph: Graph, options: DelegateOptions, device: DeviceInfo, *, host_states: bool = False
+) -> Lowered:
     return lower(
         graph,
         device,
         half=options.precision == "fp16",
         fp32_ops=options.fp32_ops,
         fusion=options.fusion,
+        host_states=host_states,
     )
 
 
@@ -155,15 +165,13 @@ def _decide_subgraph(
     excluded = excluded_by_options(
         graph, options.excluded_ops, options.excluded_nodes if index == 0 else ()
     )
-    failed: dict[int, str] = {}
+    failed = dict(shared_variable_reasons(graph))
 
     def unsupported(node: Node, graph: Graph) -> str | None:
         if node.index in failed:
             return failed[node.index]
-        for t in (*node.reads, *node.outputs):
-            if graph.tensors[t].is_variable:
-                return f"tensor {t} {graph.tensors[t].name!r} is a variable, which the CPU keeps"
-        return registry.unsupported_reason(node, graph, device.limits)
+        reason = written_variable_reason(node, graph)
+        return reason or registry.unsupported_reason(node, graph, device.limits)
 
     while True:
         plan = plan_partitions(
@@ -192,7 +200,8 @@ def _compile(
         graph = extract(folded, nodes)
         reason = _failure(graph, options, device)
         if reason is None:
-            out.append(Partition(subgraph, nodes, graph, _lower(graph, options, device)))
+            lowered = _lower(graph, options, device, host_states=True)
+            out.append(Partition(subgraph, nodes, graph, lowered))
             continue
         alone = {i: _failure(extract(folded, {i}), options, device) for i in nodes}
         blamed = {i: f"It does not compile: {text}" for i, text in alone.items() if text}
@@ -203,7 +212,7 @@ def _compile(
 def _failure(graph: Graph, options: DelegateOptions, device: DeviceInfo) -> str | None:
     """Why a graph doesn't compile; None where it does."""
     try:
-        _lower(graph, options, device)
+        _lower(graph, options, device, host_states=True)
     except Exception as error:  # a bug in lowering costs nodes, not the model, as in the delegate
         return str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
     return None

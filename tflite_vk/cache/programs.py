@@ -11,6 +11,7 @@ import numpy as np
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Tensor
 from tflite_vk.lowering import Lowered
+from tflite_vk.ops.states import HostState
 from tflite_vk.program import (
     Binding,
     Buffer,
@@ -31,7 +32,9 @@ def encode(lowered: Lowered, plan: MemoryPlan) -> list[bytes | memoryview] | Non
     That is one that returns a constant: its value is the graph's, which a file does not hold.
     """
     graph, program = lowered.graph, lowered.program
-    ends = [graph.tensors[t] for t in dict.fromkeys((*graph.inputs, *graph.outputs))]
+    ends = [
+        graph.tensors[t] for t in dict.fromkeys((*graph.inputs, *graph.outputs, *lowered.states))
+    ]
     if any(t.is_const for t in ends):
         return None
     kernels = {kernel: i for i, kernel in enumerate(program.kernels())}
@@ -43,6 +46,7 @@ def encode(lowered: Lowered, plan: MemoryPlan) -> list[bytes | memoryview] | Non
         "dispatches": [_dispatch_fields(d, kernels[d.kernel]) for d in program.dispatches],
         "buffer": sorted(lowered.buffer.items()),
         "flat": sorted(lowered.flat),
+        "states": [(t, s.before, s.after) for t, s in lowered.states.items()],
         "inputs": graph.inputs,
         "outputs": graph.outputs,
         "ends": [(t.id, t.name, t.shape, t.dtype.name) for t in ends],
@@ -78,7 +82,8 @@ def decode(data: memoryview) -> tuple[Lowered, MemoryPlan]:
     verify_program(program)
     ends = {t: Tensor(t, name, tuple(s), DType[kind]) for t, name, s, kind in head["ends"]}
     graph = Graph(head["name"], ends, (), tuple(head["inputs"]), tuple(head["outputs"]))
-    lowered = Lowered(graph, program, dict(head["buffer"]), frozenset(head["flat"]))
+    states = {t: HostState(before, after) for t, before, after in head["states"]}
+    lowered = Lowered(graph, program, dict(head["buffer"]), frozenset(head["flat"]), states=states)
     return lowered, _plan(head["plan"])
 
 

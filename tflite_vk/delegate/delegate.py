@@ -233,7 +233,7 @@ class VulkanDelegate(GraphDelegate):
         cache = open_cache(chosen, device.info)
 
         def compile_graph(graph: Graph) -> Session:
-            return Session.of(graph, device, chosen, cache)
+            return Session.of(graph, device, chosen, cache, host_states=True)
 
         def unsupported(node: Node, graph: Graph) -> str | None:
             return unsupported_reason(node, graph, device.info.limits)

@@ -33,8 +33,13 @@ _TENSORS_OFFSET = abi.Context.tensors.offset
 class Compiled(Protocol):
     """A graph ready to run, such as `tflite_vk.session.Session`."""
 
-    def run(self, inputs: Mapping[int, Array], outputs: Mapping[int, Array]) -> None:
-        """Run on arrays by tensor id."""
+    def run(
+        self,
+        inputs: Mapping[int, Array],
+        outputs: Mapping[int, Array],
+        states: Mapping[int, Array],
+    ) -> None:
+        """Run on arrays by tensor id; states are read, then written."""
         ...
 
     def close(self) -> None:
@@ -126,9 +131,9 @@ class Kernel:
             )
 
     def _with_present_shapes(self, context: int) -> Graph:
-        """The graph with the shapes that its inputs have now."""
+        """The graph with the shapes that its inputs and variables have now."""
         graph = self._graph
-        present = {t: read_shape(context, t) for t in graph.inputs}
+        present = {t: read_shape(context, t) for t in (*graph.inputs, *_variables(graph))}
         if all(graph.tensors[t].shape == shape for t, shape in present.items()):
             return graph
 
@@ -173,9 +178,11 @@ class _Run:
         self.compiled = compiled
         self._inputs: dict[int, Array] = {t: np.empty(0) for t in graph.inputs}
         self._outputs: dict[int, Array] = {t: np.empty(0) for t in graph.outputs}
+        # TFLite's memory: it sets variables back, and nodes on the CPU may read them.
+        self._states: dict[int, Array] = {t: np.empty(0) for t in _variables(graph)}
         self._bound: list[tuple[dict[int, Array], Tensor, int, int]] = [
             (arrays, graph.tensors[t], t * _TENSOR_BYTES // 8, _num_bytes(graph.tensors[t]))
-            for arrays in (self._inputs, self._outputs)
+            for arrays in (self._inputs, self._outputs, self._states)
             for t in arrays
         ]
         self._addresses: list[int] = [-1] * len(self._bound)
@@ -198,7 +205,7 @@ class _Run:
             if address != self._addresses[i]:
                 arrays[tensor.id] = _view(address, tensor)
                 self._addresses[i] = address
-        self.compiled.run(self._inputs, self._outputs)
+        self.compiled.run(self._inputs, self._outputs, self._states)
 
     def _look_at(self, tensors_at: int) -> None:
         """See TFLite's array of tensors as 64-bit words: read so, a field costs no object."""
@@ -217,6 +224,10 @@ def _view(address: int, tensor: Tensor) -> Array:
         raise DeviceError(f"tensor {tensor.id} {tensor.name!r} has no memory")
     memory = memoryview((ctypes.c_uint8 * _num_bytes(tensor)).from_address(address))
     return np.frombuffer(memory, dtype).reshape(tensor.shape)
+
+
+def _variables(graph: Graph) -> list[int]:
+    return [t.id for t in graph.live_tensors() if t.is_variable]
 
 
 def _num_bytes(tensor: Tensor) -> int:

@@ -25,7 +25,14 @@ from tflite_vk.frontend.context import (
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops import registry
 from tflite_vk.options import DelegateOptions
-from tflite_vk.partition import PartitionPlan, excluded_by_options, extract, plan_partitions
+from tflite_vk.partition import (
+    PartitionPlan,
+    excluded_by_options,
+    extract,
+    plan_partitions,
+    shared_variable_reasons,
+    written_variable_reason,
+)
 from tflite_vk.passes.fold_constants import fold_constants
 from tflite_vk.passes.infer_shapes import InferShapes, infer_shapes
 from tflite_vk.shape import Shape
@@ -161,6 +168,7 @@ class _Planner:
         self._read = read
         self._folded = folded
         self._failed: dict[int, str] = {}
+        self._shared = shared_variable_reasons(read.graph)
         self._excluded = excluded_by_options(
             read.graph, options.excluded_ops, options.excluded_nodes if index == 0 else ()
         )
@@ -194,14 +202,10 @@ class _Planner:
             self._failed.update(failure)
 
     def _unsupported(self, node: Node, graph: Graph) -> str | None:
-        known = self._failed.get(node.index) or self._read.unread.get(node.index)
-        if known is not None:
-            return known
-        for t in (*node.reads, *node.outputs):
-            if graph.tensors[t].is_variable:
-                # A kernel would keep the state where reset_all_variables() can't reach it.
-                return f"tensor {t} {graph.tensors[t].name!r} is a variable, which the CPU keeps"
-        return self._target.unsupported(node, graph)
+        for reasons in (self._shared, self._failed, self._read.unread):
+            if node.index in reasons:
+                return reasons[node.index]
+        return written_variable_reason(node, graph) or self._target.unsupported(node, graph)
 
     def _preview(
         self, plan: PartitionPlan

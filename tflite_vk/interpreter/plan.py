@@ -11,7 +11,12 @@ from tflite_vk.device_info import DeviceInfo
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops import registry
 from tflite_vk.options import DelegateOptions
-from tflite_vk.partition import Unsupported, excluded_by_options, plan_partitions
+from tflite_vk.partition import (
+    Unsupported,
+    excluded_by_options,
+    plan_partitions,
+    written_variable_reason,
+)
 from tflite_vk.passes.fold_constants import fold_constants
 from tflite_vk.passes.fold_shapes import fold_shape_node
 from tflite_vk.passes.infer_shapes import infer_shapes, with_shape
@@ -106,13 +111,16 @@ def plan_subgraph(
     """
     folded = fold_constants(graph)
 
-    def ask_registry(node: Node, graph: Graph) -> str | None:
-        return registry.unsupported_reason(node, graph, device.limits)
+    def ask(node: Node, graph: Graph) -> str | None:
+        reason = _host_variable_reason(node, graph) or written_variable_reason(node, graph)
+        if reason is not None or unsupported is None:
+            return reason or registry.unsupported_reason(node, graph, device.limits)
+        return unsupported(node, graph)
 
     excluded = excluded_by_options(original, options.excluded_ops, options.excluded_nodes)
     plan = plan_partitions(
         folded,
-        unsupported or ask_registry,
+        ask,
         max_partitions=options.max_delegated_partitions,
         min_nodes=options.min_nodes_per_partition,
         excluded=excluded,
@@ -123,3 +131,12 @@ def plan_subgraph(
         plan = replace(plan, reasons={}, folded={i: plan.folded.get(i, 0) for i in indices})
     report = SupportReport.from_plan(original, plan, device.name)
     return SubgraphPlan(folded, report, is_taken=not left)
+
+
+def _host_variable_reason(node: Node, graph: Graph) -> str | None:
+    """Reason where a variable is an input of the model: TFLite leaves its new content in the input."""
+    for t in node.reads:
+        if graph.tensors[t].is_variable and t in graph.inputs:
+            name = graph.tensors[t].name
+            return f"variable {t} {name!r} is an input of the model (supported: under LiteRT)"
+    return None

@@ -14,6 +14,8 @@ from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.shape import Shape, broadcast
 
+_NARROW = frozenset({DType.INT8, DType.UINT8, DType.INT16})
+
 
 @register
 class Bitwise(Operator):
@@ -25,13 +27,15 @@ class Bitwise(Operator):
         "STABLEHLO_AND": 1,
         "STABLEHLO_SHIFT_LEFT": 1,
     }
-    dtypes = frozenset({DType.INT32, DType.UINT32, DType.BOOL})
-    notes = "BOOL in STABLEHLO_AND, UINT32 not in STABLEHLO_SHIFT_LEFT"
+    dtypes = frozenset({DType.INT32, DType.UINT32, DType.BOOL, *_NARROW})
+    notes = "BOOL in STABLEHLO_AND, UINT32 not in STABLEHLO_SHIFT_LEFT, 8 and 16-bit integers in neither"
 
     def check(self, node: Node, graph: Graph) -> str | None:
         dtype = graph.output(node).dtype
-        if (dtype is DType.BOOL and node.op != "STABLEHLO_AND") or (
-            dtype is DType.UINT32 and node.op == "STABLEHLO_SHIFT_LEFT"
+        if (
+            (dtype is DType.BOOL and node.op != "STABLEHLO_AND")
+            or (dtype is DType.UINT32 and node.op == "STABLEHLO_SHIFT_LEFT")
+            or (dtype in _NARROW and node.op.startswith("STABLEHLO"))
         ):
             return f"output 0 is {dtype.name} (supported: INT32)"
         for i in range(2):

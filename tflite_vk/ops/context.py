@@ -57,6 +57,7 @@ class LoweringContext:
         half: the node being lowered reads and writes run-time float tensors as float16.
         tuned: sizes that tuning found, by signature.
         effort: how many other sizes to note in `choices`.
+        renewed: where the host keeps states, the buffer with each one's new content.
         choices: dispatches that could run in other sizes.
     """
 
@@ -71,6 +72,7 @@ class LoweringContext:
     _of_tensor: dict[tuple[int, Storage], int] = field(default_factory=dict)
     _stored: dict[int, Storage] = field(default_factory=dict)
     _constants: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    renewed: dict[int, int] = field(default_factory=dict)
 
     @property
     def limits(self) -> DeviceLimits:
@@ -157,6 +159,21 @@ class LoweringContext:
         )
         return buffer
 
+    def kept(self, tensor_id: int) -> tuple[int, int]:
+        """Buffers with a state's content before and after the node being lowered.
+
+        They are one where the device keeps the state. What is lowered later reads the new content.
+        """
+        before = self.buffer(tensor_id)
+        if self._drafts[before].kind == "state":
+            return before, before
+        tensor = self.graph.tensors[tensor_id]
+        words = words_for(tensor.shape, self.storage(tensor))
+        after = self._new(f"{tensor.name}/after", words, "temporary")
+        self.place(tensor_id, after)
+        self.renewed[tensor_id] = after
+        return before, after
+
     def alias(self, tensor_id: int, of: int) -> None:
         """Let a tensor live in the buffer of another."""
         self.place(tensor_id, self.buffer(of))
@@ -178,6 +195,10 @@ class LoweringContext:
     def host_buffer(self, words: int, name: str, kind: BufferKind) -> int:
         """A buffer of its own that the host writes ("input") or reads ("output")."""
         return self._new(name, words, kind)
+
+    def show(self, buffer: int) -> None:
+        """Let the host read a buffer between dispatches after the run."""
+        self._drafts[buffer].kind = "output"
 
     def is_temporary(self, tensor_id: int) -> bool:
         """True where a tensor's buffer belongs to no input, output, constant or state so far."""

@@ -33,7 +33,7 @@ class Cumsum(Operator):
     """CUMSUM."""
 
     versions = {"CUMSUM": 1}
-    dtypes = frozenset({DType.FLOAT32, DType.INT32})
+    dtypes = frozenset({DType.FLOAT32, DType.INT32, DType.INT64})
     ends_in_epilogue = True
     notes = "constant axis"
 
@@ -75,10 +75,10 @@ class Cumsum(Operator):
         spec = (int(is_inner), int(a.exclusive), int(a.reverse))
         push = (lines, size, step, inner(x.shape) - (row_groups - 1) * LANES)
         buffers = ctx.buffer(x.id), ctx.buffer(y.id)
-        if x.dtype is DType.INT32:
+        if x.dtype is not DType.FLOAT32:
             ctx.dispatch(
                 node,
-                "cumsum_i32",
+                f"cumsum_{ctx.storage(x)}",
                 buffers,
                 groups=groups,
                 spec=(*local, *spec),

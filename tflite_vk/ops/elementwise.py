@@ -1,7 +1,7 @@
 """Elementwise operators: one value in, or two that broadcast as NumPy broadcasts.
 
 Most reach lowering as ELEMENTWISE, the chain that the passes make of them; a binary operator
-whose operands broadcast in the middle keeps its name and runs `binary_broadcast`. int32 and int64
+whose operands broadcast in the middle keeps its name and runs `binary_broadcast`. Integers
 go to a kernel of their own (ops/integer.py) and are never fused.
 """
 
@@ -19,6 +19,7 @@ from tflite_vk.ops.integer import (
     INTEGER_BINARY,
     INTEGER_UNARY,
     LONG_OPS,
+    NARROW_OPS,
     lower_integer,
     lower_integer_chain,
 )
@@ -38,7 +39,10 @@ _INFINITIES = (
     " the largest float"
 )
 _INTEGERS = frozenset({DType.INT32, DType.INT64})
+_NARROW = frozenset({DType.INT8, DType.INT16})
 FLOAT_OR_INT = _INTEGERS | {DType.FLOAT32}
+_DIVISIONS = frozenset({"DIV", "FLOOR_DIV", "FLOOR_MOD"})
+_TAKES_ZERO = frozenset({("DIV", DType.FLOAT32), ("FLOOR_MOD", DType.FLOAT32)})
 
 
 @register
@@ -162,23 +166,24 @@ class Binary(Operator):
         "SQUARED_DIFFERENCE": 2,
         "SUB": 5,
     }
-    dtypes = FLOAT_OR_INT
+    dtypes = FLOAT_OR_INT | _NARROW
     ends_in_epilogue = True
     notes = (
         "either operand may be a constant; PRELU's alpha may be any tensor that broadcasts to the"
         " input; INT32 except in ATAN2 and PRELU, with a fused RELU, RELU6 or RELU_N1_TO_1; INT64 in ADD,"
-        " SUB, MUL, MAXIMUM, MINIMUM and FLOOR_MOD"
+        " SUB, MUL, MAXIMUM, MINIMUM and FLOOR_MOD; INT8 and INT16 without scales in FLOOR_DIV and FLOOR_MOD;"
+        " no constant divisor with a zero at which TFLite stops"
     )
     differs = {
         **dict.fromkeys(
             ("ADD", "SUB", "MUL"),
             _INFINITIES,
         ),
-        "DIV": f"{_INFINITIES}; an INT32 divisor of zero gives 0: TFLite stops with an error, which a device can't",
+        "DIV": f"{_INFINITIES}; an INT32 divisor of zero while running gives 0: TFLite stops with an error, which a device can't",
         **dict.fromkeys(
             ("FLOOR_DIV", "FLOOR_MOD"),
-            "a divisor of zero gives an infinity or NaN, in integers any value: TFLite stops with an error,"
-            " which a device can't",
+            "a divisor of zero while running gives any integer, in FLOOR_DIV of floats an infinity or NaN:"
+            " TFLite stops with an error, which a device can't",
         ),
         "POW": "within 1e-5 of the result: Vulkan promises no more of exponentials",
     }
@@ -191,13 +196,18 @@ class Binary(Operator):
             tensor = graph.input(node, i)
             if tensor.dtype not in self.dtypes or tensor.dtype is not dtype:
                 return f"input {i} is {tensor.dtype.name}, the output {dtype.name} (must be equal)"
-        return self._integer_reason(node, dtype) if dtype in _INTEGERS else None
+        divisor = graph.input(node, 1).data if node.op in _DIVISIONS else None
+        if divisor is not None and (node.op, dtype) not in _TAKES_ZERO and not divisor.all():
+            return "its constant divisor has a zero, at which TFLite stops with an error"
+        return None if dtype is DType.FLOAT32 else self._integer_reason(node, dtype)
 
     def _integer_reason(self, node: Node, dtype: DType) -> str | None:
         if node.op not in INTEGER_BINARY:
             return f"output 0 is {dtype.name} (supported: FLOAT32)"
-        if dtype is DType.INT64 and node.op not in LONG_OPS:
-            return "output 0 is INT64 (supported: FLOAT32, INT32)"
+        if (dtype is DType.INT64 and node.op not in LONG_OPS) or (
+            dtype in _NARROW and node.op not in NARROW_OPS
+        ):
+            return f"output 0 is {dtype.name} (supported: FLOAT32, INT32)"
         attributes = node.attributes
         if (
             isinstance(attributes, ActivationAttributes)
@@ -217,7 +227,7 @@ class Binary(Operator):
 
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         output = ctx.graph.output(node)
-        if output.dtype in _INTEGERS:
+        if output.dtype is not DType.FLOAT32:
             inputs = [ctx.graph.input(node, i) for i in range(2)]
             lower_integer(ctx, node, INTEGER_BINARY[node.op], inputs)
             return

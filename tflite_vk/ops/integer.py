@@ -35,6 +35,8 @@ INTEGER_BINARY = {
 }
 LONG_OPS = frozenset({"ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "FLOOR_MOD", "NEG"})
 """Arithmetic that int64 has too, which are all that TFLite's kernels have."""
+NARROW_OPS = frozenset({"FLOOR_DIV", "FLOOR_MOD"})
+"""Arithmetic on int8 and int16 that knows no scales."""
 BITWISE = {
     "STABLEHLO_AND": 25,
     "BITWISE_XOR": 28,
@@ -55,6 +57,9 @@ _SHADERS: dict[Storage, str] = {
     "i32": "binary_integer",
     "u32": "binary_integer",
     "i64": "binary_integer_of_i64",
+    "i16": "binary_integer_i16",
+    "i8": "binary_integer_i8",
+    "u8": "binary_integer_u8",
 }
 
 

@@ -33,6 +33,10 @@ class Lstm(Operator):
 
     versions = {"UNIDIRECTIONAL_SEQUENCE_LSTM": 4, "LSTM": 4}
     notes = "float; constant weights; peephole, projection, layer norm, coupled gates"
+    differs = {
+        "LSTM": "of kernel_type BASIC, whose states are no variables, leaves its inputs as they are: TFLite"
+        " writes the new states over them",
+    }
 
     def check(self, node: Node, graph: Graph) -> str | None:
         return "its input is a constant" if graph.input(node, 0).is_const else None
@@ -80,13 +84,12 @@ class Lstm(Operator):
             lower_basic(node, ctx)
             return
         weights, sequences = self._read(node, ctx.graph)
-        outputs, cells = (ctx.buffer(node.inputs[i]) for i in (_OUTPUT_STATE, _CELL_STATE))
         lower_direction(
             node,
             ctx,
             weights,
             sequences,
-            States(outputs, cells, outputs, cells),
+            States.kept(ctx, node.inputs[_OUTPUT_STATE], node.inputs[_CELL_STATE]),
             source=ctx.buffer(node.inputs[0]),
             target=Target(ctx.buffer(node.outputs[0]), ceil_div(weights.outputs, LANES)),
         )
@@ -146,13 +149,12 @@ class BidirectionalLstm(Operator):
         forward, backward, sequences = self._read(node, ctx.graph)
         targets = direction_targets(node, ctx, forward.outputs, backward.outputs)
         for i, (weights, target) in enumerate(zip((forward, backward), targets, strict=True)):
-            outputs, cells = (ctx.buffer(node.inputs[35 + 2 * i + j]) for j in range(2))
             lower_direction(
                 node,
                 ctx,
                 weights,
                 sequences,
-                States(outputs, cells, outputs, cells),
+                States.kept(ctx, *node.inputs[35 + 2 * i : 37 + 2 * i]),
                 source=ctx.buffer(node.inputs[0]),
                 target=target,
             )

@@ -7,6 +7,7 @@ forget, output; inputs before outputs in each row.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tflite_vk.ir.attributes import LstmAttributes
 from tflite_vk.ir.graph import Graph, Node
@@ -14,7 +15,7 @@ from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.lstm_lowering import States, lower_direction
 from tflite_vk.ops.lstm_weights import LstmWeights, constant
 from tflite_vk.ops.sequences import Sequences, Target
-from tflite_vk.shape import LANES, Shape, ceil_div
+from tflite_vk.shape import LANES, Shape, ceil_div, num_vectors, vectors_per_row
 
 _ORDER = (0, 2, 1, 3)
 """Where the gates input, forget, cell, output stand in the matrix."""
@@ -70,13 +71,17 @@ def lower_basic(node: Node, ctx: LoweringContext) -> None:
     """Add the dispatches of an LSTM of kernel_type BASIC."""
     weights = _read(node, ctx.graph)
     shape = ctx.graph.input(node, 0).shape
-    # The activation is the new output state: the kernel writes it twice, once unread.
-    states = States(
-        outputs_before=ctx.buffer(node.inputs[1]),
-        cells_before=ctx.buffer(node.inputs[4]),
-        outputs_after=ctx.temporary(shape[0] * ceil_div(weights.cells, LANES) * LANES, "unread"),
-        cells_after=ctx.buffer(node.outputs[1]),
-    )
+    activation, cells = (ctx.graph.input(node, i) for i in (1, 4))
+    # The activation is the new output state: the kernel writes it twice, once unread if no variable
+    # takes it.
+    if activation.is_variable:
+        outputs_before, outputs_after = ctx.kept(activation.id)
+    else:
+        outputs_before = ctx.buffer(activation.id)
+        size = shape[0] * ceil_div(weights.cells, LANES) * LANES
+        outputs_after = ctx.temporary(size, "unread")
+    cells_after = ctx.buffer(node.outputs[1])
+    states = States(outputs_before, ctx.buffer(cells.id), outputs_after, cells_after)
     lower_direction(
         node,
         ctx,
@@ -86,3 +91,9 @@ def lower_basic(node: Node, ctx: LoweringContext) -> None:
         source=ctx.buffer(node.inputs[0]),
         target=Target(ctx.buffer(node.outputs[0]), ceil_div(weights.cells, LANES)),
     )
+    if cells.is_variable:
+        _, kept = ctx.kept(cells.id)
+        groups = num_vectors(cells.shape)
+        push = (groups, vectors_per_row(cells.shape))
+        plain = replace(node, steps=())
+        ctx.compute_flat(plain, "elementwise", [cells_after], kept, invocations=groups, push=push)

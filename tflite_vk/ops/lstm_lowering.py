@@ -22,12 +22,25 @@ from tflite_vk.shape import LANES, ceil_div
 
 @dataclass(frozen=True)
 class States:
-    """Buffers of outputs and cells, before and after; the same ones where they are kept."""
+    """Buffers of outputs and cells, before and after; the same ones where the device keeps them."""
 
     outputs_before: int
     cells_before: int
     outputs_after: int
     cells_after: int
+
+    @classmethod
+    def kept(cls, ctx: LoweringContext, outputs: int, cells: int) -> States:
+        """Of the variables that hold them."""
+        (outputs_before, outputs_after), (cells_before, cells_after) = map(
+            ctx.kept, (outputs, cells)
+        )
+        return cls(outputs_before, cells_before, outputs_after, cells_after)
+
+    @property
+    def buffers(self) -> tuple[int, int, int, int]:
+        """In the order of a kernel's bindings."""
+        return self.outputs_before, self.cells_before, self.outputs_after, self.cells_after
 
 
 def lower_direction(
@@ -57,10 +70,7 @@ def lower_direction(
             ctx.constant(weights.packed_recurrent(), "recurrent weights"),
             ctx.constant(weights.packed_vectors(), "gate vectors"),
             ctx.unused() if projection is None else ctx.constant(projection, "projection"),
-            states.outputs_before,
-            states.cells_before,
-            states.outputs_after,
-            states.cells_after,
+            *states.buffers,
             ctx.temporary(
                 sequences.count * (6 * cell_groups + output_groups) * LANES, "gates and cells"
             ),

@@ -19,9 +19,9 @@ from tflite_vk.ops.reduction import (
 from tflite_vk.ops.registry import register
 from tflite_vk.shape import Shape
 
-_NUMBERS = {DType.FLOAT32, DType.INT32}
+_NUMBERS = {DType.FLOAT32, DType.INT32, DType.INT64}
 _DTYPES = {
-    "MEAN": {DType.FLOAT32},
+    "MEAN": _NUMBERS,
     "SUM": _NUMBERS,
     "REDUCE_PROD": _NUMBERS,
     "REDUCE_MAX": _NUMBERS,
@@ -44,7 +44,7 @@ class Reduce(Operator):
         "REDUCE_ANY": 1,
         "REDUCE_ALL": 1,
     }
-    dtypes = frozenset({DType.FLOAT32, DType.INT32, DType.BOOL})
+    dtypes = frozenset({DType.FLOAT32, DType.INT32, DType.INT64, DType.BOOL})
     ends_in_epilogue = True
     notes = "constant axes: any number of them, negative and repeated ones included"
     differs = dict.fromkeys(
@@ -62,6 +62,8 @@ class Reduce(Operator):
         if source.dtype not in _DTYPES[node.op]:
             names = ", ".join(sorted(t.name for t in _DTYPES[node.op]))
             return f"its input is {source.dtype.name} (supported: {names})"
+        if node.op == "MEAN" and source.dtype is not DType.FLOAT32 and not source.num_elements:
+            return "the mean of no integers, which TFLite divides by zero"
         return None
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape] | None:
@@ -86,6 +88,7 @@ class Reduce(Operator):
             plan=walk(source.shape, axes),
             result=output.shape,
             scale=1.0 / elements if node.op == "MEAN" and elements else 1.0,
+            divisor=elements if node.op == "MEAN" else 1,
         )
         if source.dtype is DType.FLOAT32:
             is_wide = ctx.stored_as(source.id) == "f32"
@@ -93,5 +96,6 @@ class Reduce(Operator):
             lower_reduction(ctx, node, reduction, *buffers, is_wide=is_wide)
             return
         buffers = ctx.buffer(source.id), ctx.buffer(output.id)
-        shader = "reduce_i32" if source.dtype is DType.INT32 else "reduce_u32"
+        is_narrow_mean = node.op == "MEAN" and source.dtype is DType.INT32
+        shader = "reduce_i32_mean" if is_narrow_mean else f"reduce_{ctx.storage(source)}"
         lower_integer_reduction(ctx, node, shader, reduction, *buffers)

@@ -33,6 +33,8 @@ INTEGER_SHADERS = frozenset(
     {
         "reduce_i32",
         "reduce_u32",
+        "reduce_i64",
+        "reduce_i32_mean",
         *(f"reduce_{kept_as}{to}" for kept_as in ("i8", "u8", "i16") for to in ("", "_i32")),
     }
 )
@@ -86,7 +88,8 @@ class Reduction:
         plan: dimensions of the source.
         result: shape of the output, or of anything laid out like it.
         first: group of the source where the reduced box begins.
-        scale: factor on the result.
+        scale: factor on the result, where it is float.
+        divisor: of the result of 64-bit sums, below 2^31; cut off toward zero.
     """
 
     op: int
@@ -94,6 +97,7 @@ class Reduction:
     result: Shape
     first: int = 0
     scale: float = 1.0
+    divisor: int = 1
 
 
 def lower_reduction(
@@ -157,6 +161,7 @@ def _dispatch(
     x, y, _ = fold(ceil_div(groups, how.outputs), ctx.limits)
     local = (how.sharers, how.outputs) if plan.is_inner_reduced else (how.outputs, how.sharers)
     spec = (reduction.op, int(plan.is_inner_reduced), plan.tail)
+    is_integer = shader in INTEGER_SHADERS
     push = (
         groups,
         vectors_per_row(reduction.result),
@@ -169,11 +174,11 @@ def _dispatch(
         plan.row_groups,
         plan.count,
         max(1, ceil_div(plan.count, how.slices)),
-        float_word(reduction.scale),
+        reduction.divisor if is_integer else float_word(reduction.scale),
     )
     flops = plan.count * padded_elements(reduction.result)
     sizes = (x, y, how.slices)
-    if shader in INTEGER_SHADERS:
+    if is_integer:
         ctx.dispatch(
             node,
             shader,

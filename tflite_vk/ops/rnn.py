@@ -85,7 +85,6 @@ def _lower_layer(
     assert isinstance(a, RnnAttributes)
     groups = ceil_div(layer.units, LANES)
     rows = sequences.steps * sequences.count
-    state = ctx.buffer(node.inputs[layer.state_at])
     ctx.dispatch(
         node,
         ctx.variant("rnn"),
@@ -93,8 +92,7 @@ def _lower_layer(
             input_products(node, ctx, ctx.buffer(node.inputs[0]), layer.weights, rows),
             ctx.constant(pack_filter(layer.recurrent[:, None, :]), "recurrent weights"),
             ctx.constant(pack(layer.bias, "f32"), "bias"),
-            state,
-            state,
+            *ctx.kept(node.inputs[layer.state_at]),
             ctx.temporary(sequences.count * 2 * groups * LANES, "states"),
             target.buffer,
         ],

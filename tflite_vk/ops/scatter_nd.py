@@ -25,15 +25,15 @@ from tflite_vk.shape import (
     vectors_per_row,
 )
 
-_VARIANTS = {"f32": "scatter_nd", "f16": "scatter_nd_f16", "i32": "scatter_nd_i32"}
-
 
 @register
 class ScatterNd(Operator):
     """Updates added into zeros."""
 
     versions = {"SCATTER_ND": 1}
-    dtypes = frozenset({DType.FLOAT32, DType.INT32})
+    dtypes = frozenset(
+        {DType.FLOAT32, DType.INT32, DType.INT64, DType.INT8, DType.UINT8, DType.BOOL}
+    )
     notes = "the shape must be a constant; time grows with updates times result"
     differs = dict.fromkeys(
         versions,
@@ -61,6 +61,7 @@ class ScatterNd(Operator):
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         indices, updates = (ctx.graph.input(node, i) for i in range(2))
         output = ctx.graph.output(node)
+        storage = ctx.storage(output)
         depth = indices.shape[-1]
         in_lanes = depth == output.rank
         steps = [s // (1 if in_lanes else LANES) for s in strides(output.shape)[:depth]]
@@ -68,7 +69,7 @@ class ScatterNd(Operator):
         vectors = num_vectors(output.shape)
         ctx.dispatch_flat(
             node,
-            _VARIANTS[ctx.storage(output)],
+            "scatter_nd" if storage == "f32" else f"scatter_nd_{storage}",
             [index_buffer(ctx, indices), ctx.buffer(updates.id), ctx.buffer(output.id)],
             invocations=vectors,
             spec=(int(in_lanes),),

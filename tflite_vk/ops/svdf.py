@@ -91,11 +91,14 @@ class Svdf(Operator):
         filters, memory = parts.times.shape
         groups = num_vectors(state.shape)
         newest = self._products(node, ctx, parts.features, y.shape[0])
-        moved = ctx.temporary(words_for(state.shape, ctx.storage(state)), "moved state")
+        before, after = ctx.kept(state.id)
+        moved = after
+        if before == after:  # values move past each other: not in place
+            moved = ctx.temporary(words_for(state.shape, ctx.storage(state)), "moved state")
         ctx.dispatch_flat(
             node,
             ctx.variant("svdf_state"),
-            [ctx.buffer(state.id), newest, moved],
+            [before, newest, moved],
             invocations=groups,
             push=(
                 groups,
@@ -105,11 +108,10 @@ class Svdf(Operator):
                 vectors_per_row((filters,)),
             ),
         )
-        plain = replace(node, steps=())
-        push = (groups, vectors_per_row(state.shape))
-        ctx.compute_flat(
-            plain, "elementwise", [moved], ctx.buffer(state.id), invocations=groups, push=push
-        )
+        if moved != after:
+            plain = replace(node, steps=())
+            push = (groups, vectors_per_row(state.shape))
+            ctx.compute_flat(plain, "elementwise", [moved], after, invocations=groups, push=push)
         activation = a.fused_activation_function
         steps = () if activation == "NONE" else (Step(ACTIVATION_STEPS[activation]),)
         ctx.compute_flat(

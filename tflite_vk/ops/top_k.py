@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.ops.context import LoweringContext
-from tflite_vk.ops.moving import input_ints
+from tflite_vk.ops.moving import input_ints, lanes_variant
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
 from tflite_vk.shape import LANES, Shape, inner, num_vectors, vectors_per_row
@@ -24,7 +24,9 @@ class TopK(Operator):
     """
 
     versions = {"TOPK_V2": 3}
-    dtypes = frozenset({DType.FLOAT32, DType.INT32})
+    dtypes = frozenset(
+        {DType.FLOAT32, DType.INT32, DType.INT64, DType.INT16, DType.INT8, DType.UINT8}
+    )
     notes = "constant k; rows of up to 131,072 elements"
 
     def check(self, node: Node, graph: Graph) -> str | None:
@@ -58,12 +60,12 @@ class TopK(Operator):
     def lower(self, node: Node, ctx: LoweringContext) -> None:
         x, values = ctx.graph.input(node, 0), ctx.graph.output(node)
         k = inner(values.shape)
-        is_float = x.dtype is DType.FLOAT32
+        storage = ctx.storage(x)
         source, indices = ctx.buffer(x.id), ctx.buffer(node.outputs[1])
         groups, row_groups = vectors_per_row(values.shape), vectors_per_row(x.shape)
         ctx.dispatch_flat(
             node,
-            ctx.variant("top_k_ranks") if is_float else "top_k_ranks_i32",
+            "top_k_ranks" if storage == "f32" else f"top_k_ranks_{storage}",
             [source, indices],
             invocations=num_vectors(x.shape),
             push=(num_vectors(x.shape), row_groups, inner(x.shape), k, groups * LANES),
@@ -71,7 +73,7 @@ class TopK(Operator):
         )
         ctx.dispatch_flat(
             node,
-            ctx.variant("top_k_values") if is_float else "top_k_values_i32",
+            lanes_variant("top_k_values", storage),
             [source, indices, ctx.buffer(values.id)],
             invocations=num_vectors(values.shape),
             push=(num_vectors(values.shape), groups, row_groups, k),

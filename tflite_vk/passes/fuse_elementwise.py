@@ -2,7 +2,7 @@
 
 A producer takes a consumer in when nothing else needs the value between them: it has one
 consumer, is no output of the graph, and is no operand of that consumer as well. The fused node
-stands where the consumer stood, where all operands are known.
+stands where the consumer stood, where all operands are known; so one that reads a variable stays.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ def fuse_elementwise(graph: Graph, ends_in_epilogue: Callable[[Node, Graph], boo
                 before = nodes[at] if at is not None else None
                 if before is None or at is None or reads[form.inputs[0]] != 1:
                     continue
+                if any(graph.tensors[t].is_variable for t in before.reads):
+                    continue  # a node in between may change it
                 if before.outputs[0] != form.inputs[0] or not ends_in_epilogue(before, graph):
                     continue
                 steps = (*before.steps, *form.steps)

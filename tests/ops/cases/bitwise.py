@@ -15,6 +15,7 @@ from tflite_vk.testing.model_writer import ModelWriter
 Shape = tuple[int, ...]
 Inputs = Callable[[np.random.Generator], dict[int, Array]]
 F32, I32, I64, U32, BOOL = DType.FLOAT32, DType.INT32, DType.INT64, DType.UINT32, DType.BOOL
+I8, U8, I16 = DType.INT8, DType.UINT8, DType.INT16
 
 
 def _binary(
@@ -59,7 +60,7 @@ def _words(dtype: DType, *shapes: Shape, shift: bool = False) -> Inputs:
         found = {i: rng.integers(0, 1 << 32, s).astype(np.uint32).view(np.int32) if s else np.array(-5, np.int32)
                  for i, s in enumerate(shapes)}  # fmt: skip
         if shift:
-            low = 0 if dtype is U32 else -3
+            low = 0 if dtype in {U32, U8} else -3
             found[1] = np.asarray(rng.integers(low, 40, shapes[1]), np.int32)
         return {i: v.astype(dtype.numpy) for i, v in found.items()}
 
@@ -89,7 +90,7 @@ CASES = [
         inputs=_words(t, a, b, shift=op == "RIGHT_SHIFT"),
     )
     for op in ("BITWISE_XOR", "RIGHT_SHIFT")
-    for t in (I32, U32)
+    for t in (I32, U32, I8, U8, I16)
     for a, b in _PAIRS
 ]
 CASES += [
@@ -114,9 +115,9 @@ CASES += [
         exact=True,
         inputs=_amounts,
     ),
-    Case(
-        "BITWISE_XOR_INT8", _binary("BITWISE_XOR", (3, 5), (3, 5), DType.INT8), declined="is INT8"
-    ),
+    Case("STABLEHLO_AND_INT8", _binary("STABLEHLO_AND", (3, 5), (3, 5), I8), declined="is INT8"),
+    Case("BITWISE_XOR_INT64", _binary("BITWISE_XOR", (3, 5), (3, 5), I64), declined="is INT64"),
+    Case("BITWISE_XOR_const_INT8", _binary("BITWISE_XOR", (3, 5), (5,), I8, 1), exact=True),
     Case(
         "STABLEHLO_AND_unlike",
         _binary("STABLEHLO_AND", (3, 5), (5,), I32),

@@ -36,10 +36,13 @@ def _binary(
     return build
 
 
-def _with_const(op: str, dtype: DType, result: DType, position: int) -> Build:
+def _with_const(
+    op: str, dtype: DType, result: DType, position: int, *, zero: bool = False
+) -> Build:
     def build(w: ModelWriter) -> None:
         rng = np.random.default_rng(1)
         value = rng.integers(1, 9, (5,)).astype(dtype.numpy)
+        value[3] *= not zero
         inputs = [w.input((3, 5), dtype=dtype), w.const(value)]
         options = BinaryAttributes() if op in _ARITHMETIC else None
         w.output(w.op(op, inputs[:: -1 if position == 0 else 1], [((3, 5), result)], options))
@@ -54,13 +57,15 @@ def _unary(op: str, shape: Shape, dtype: DType) -> Build:
     return build
 
 
-def _divisors(a: Shape, b: Shape) -> Callable[[np.random.Generator], Mapping[int, Array]]:
+def _divisors(
+    a: Shape, b: Shape, dtype: DType = I32
+) -> Callable[[np.random.Generator], Mapping[int, Array]]:
     """Dividends and divisors of both signs; no divisor is zero."""
 
     def inputs(rng: np.random.Generator) -> Mapping[int, Array]:
         return {
-            0: rng.integers(-100, 100, a).astype(np.int32),
-            1: (rng.integers(1, 9, b) * rng.choice([-1, 1], b)).astype(np.int32),
+            0: np.asarray(rng.integers(-100, 100, a), dtype.numpy),
+            1: np.asarray(rng.integers(1, 9, b) * rng.choice([-1, 1], b), dtype.numpy),
         }
 
     return inputs
@@ -121,6 +126,33 @@ CASES += [
         inputs=lambda rng: {0: _EDGES * 4099, 1: _EDGES[::-1].copy()},
         exact=True,
     ),
+    *(
+        Case(
+            f"{op}_{t.name}_{label(a)}_{label(b)}",
+            _binary(op, a, b, t, t),
+            inputs=_divisors(a, b, t),
+            exact=True,
+        )
+        for op in ("FLOOR_DIV", "FLOOR_MOD")
+        for t in (DType.INT8, DType.INT16)
+        for a, b in (((3, 37), (3, 37)), ((2, 1, 5), (3, 1)), ((), (2, 3)))
+    ),
+    *(
+        Case(
+            f"{op}_{t.name}_constant_zero",
+            _with_const(op, t, t, 1, zero=True),
+            declined="its constant divisor has a zero",
+        )
+        for op, t in (
+            ("DIV", I32),
+            ("FLOOR_DIV", F32),
+            ("FLOOR_DIV", I32),
+            ("FLOOR_MOD", I32),
+            ("FLOOR_MOD", DType.INT64),
+            ("FLOOR_MOD", DType.INT8),
+        )
+    ),
+    Case("POW_INT8", _binary("POW", (3, 5), (3, 5), DType.INT8, DType.INT8), declined="is INT8"),
     Case(
         "DIV_INT32_by_zero_does_not_trap",
         _binary("DIV", (4,), (4,), I32, I32),

@@ -126,10 +126,13 @@ def _bidirectional_lstm(
     return build
 
 
-def _basic_lstm(batch: int, inputs: int, cells: int, *, read_scratch: bool = False) -> Build:
+def _basic_lstm(
+    batch: int, inputs: int, cells: int, *, read_scratch: bool = False, kept: bool = False
+) -> Build:
     def build(w: ModelWriter) -> None:
         c = _Constants(w)
-        x, h, s = w.input((batch, inputs)), w.input((batch, cells)), w.input((batch, cells))
+        x = w.input((batch, inputs))
+        h, s = ((w.variable if kept else w.input)((batch, cells)) for _ in range(2))
         operands = [x, h, c(4 * cells, inputs + cells), c(4 * cells), s]
         outs = [(batch, cells), (batch, cells), (batch, inputs + cells), (batch, 4 * cells)]
         a = LstmAttributes(fused_activation_function="TANH", kernel_type="BASIC")
@@ -224,6 +227,8 @@ CASES += [
         expected=_basic_step(3, 5),
         why="LiteRT's reference resolver reads its states as variables",
     ),
+    Case("LSTM_BASIC_kept", _basic_lstm(2, 3, 5, kept=True)),
+    Case("LSTM_BASIC_kept_wide", _basic_lstm(3, 37, 24, kept=True)),
     Case("LSTM_BASIC_wide", _basic_lstm(3, 37, 24), expected=_basic_step(37, 24), why="as above"),
     Case(
         "LSTM_BASIC_scratch_is_read",

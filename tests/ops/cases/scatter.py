@@ -210,6 +210,8 @@ CASES += [
 ]
 CASES += [
     Case("SCATTER_ND_INT32", _scatter((9, 2), (3, 5), I32), inputs=_places((9, 2), (3, 5)), exact=True),
+    *(Case(f"SCATTER_ND_{t.name}_{label(i)}", _scatter(i, s, t), inputs=_places(i, s), exact=True)
+      for t in (DType.INT8, DType.UINT8, BOOL) for i, s in (((9, 2), (3, 5)), ((5, 1), (2, 7)))),
     Case("SCATTER_ND_const", _scatter((4, 1), (5, 7), const=True)),
     Case("SCATTER_ND_run_time_outside", _scatter((4, 1), (3, 5)), exact=True,
          inputs=lambda rng: {0: np.array([[-1], [1], [3], [1 << 30]], np.int32)},

@@ -53,6 +53,14 @@ CASES += [
     Case("TOPK_V2_special", _top((2, 7), 7), inputs=_special, exact=True),
     Case("TOPK_V2_k0", _top((3, 5), 0), exact=True),
     Case("TOPK_V2_INT32", _top((3, 37), 6, DType.INT32), exact=True),
+    *(
+        Case(f"TOPK_V2_{t.name}", _top((3, 37), 6, t), exact=True)
+        for t in (DType.INT8, DType.UINT8, DType.INT16)
+    ),
+    *(
+        Case(f"TOPK_V2_{t.name}_all", _top((2, 3, 7), 7, t), exact=True)
+        for t in (DType.INT8, DType.UINT8, DType.INT16)
+    ),
     Case("I2_TOPK_V2_70000_rows", _top((70000, 6), 2), exact=True),
     Case(
         "TOPK_V2_k_at_run_time",

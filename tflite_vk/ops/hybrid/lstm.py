@@ -17,6 +17,7 @@ from tflite_vk.ops.hybrid.activations import integers_of, padded_rows, products_
 from tflite_vk.ops.launch import fold
 from tflite_vk.ops.lstm import Lstm
 from tflite_vk.ops.lstm_basic import is_basic
+from tflite_vk.ops.lstm_lowering import States
 from tflite_vk.ops.lstm_weights import Floats, LstmWeights
 from tflite_vk.ops.quantized.weights import Ints, pack_dot4
 from tflite_vk.ops.registry import register
@@ -80,7 +81,7 @@ class HybridLstm(Lstm):
             packed = pack_dot4(_ints(weights.projection)[:, None, :])
             projection = ctx.constant(packed, "projection")
         recurrent = pack_dot4(_stacked(weights.recurrent_weights)[:, None, :])
-        states = [ctx.buffer(node.inputs[i]) for i in (_OUTPUT_STATE, _CELL_STATE)]
+        states = States.kept(ctx, node.inputs[_OUTPUT_STATE], node.inputs[_CELL_STATE])
         scratch = count * (6 * cell_groups + output_groups) * LANES
         ctx.dispatch(
             node,
@@ -90,8 +91,7 @@ class HybridLstm(Lstm):
                 ctx.constant(recurrent, "recurrent weights"),
                 ctx.constant(self._vectors(node, ctx.graph, weights), "gate vectors"),
                 projection,
-                *states,
-                *states,
+                *states.buffers,
                 ctx.temporary(scratch, "gates and cells"),
                 ctx.buffer(node.outputs[0]),
                 ctx.temporary(count * max(cell_groups, output_groups), "quantized states"),

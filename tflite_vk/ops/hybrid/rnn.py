@@ -55,7 +55,6 @@ class HybridRnn(Rnn):
         vectors = np.zeros((2, units), np.float32)
         vectors[0, : layer.units] = layer.bias
         vectors[1] = recurrent.sum(axis=1)
-        state = ctx.buffer(node.inputs[layer.state_at])
         ctx.dispatch(
             node,
             ctx.variant("rnn_hybrid"),
@@ -63,8 +62,7 @@ class HybridRnn(Rnn):
                 products,
                 ctx.constant(pack_dot4(recurrent[:, None, :]), "recurrent weights"),
                 ctx.constant(vectors, "bias and sums of weights"),
-                state,
-                state,
+                *ctx.kept(node.inputs[layer.state_at]),
                 ctx.temporary(sequences.count * 2 * units, "states"),
                 ctx.buffer(node.outputs[0]),
                 ctx.temporary(sequences.count * groups, "quantized states"),

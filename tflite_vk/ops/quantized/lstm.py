@@ -21,6 +21,7 @@ from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.fully_connected import FEW_ROWS
 from tflite_vk.ops.launch import fold
 from tflite_vk.ops.lstm_basic import is_basic
+from tflite_vk.ops.lstm_lowering import States
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.quantization import (
     Multiplier,
@@ -410,7 +411,7 @@ class QuantizedLstm(Operator):
         if cells.projection is not None:
             packed = pack_dot4(cells.projection[:, None, :])
             projection = ctx.constant(packed, "projection")
-        states = [ctx.buffer(node.inputs[i]) for i in (_OUTPUT_STATE, _CELL_STATE)]
+        states = States.kept(ctx, node.inputs[_OUTPUT_STATE], node.inputs[_CELL_STATE])
         scratch = count * (6 * cell_groups + output_groups) * LANES
         ctx.dispatch(
             node,
@@ -420,8 +421,7 @@ class QuantizedLstm(Operator):
                 ctx.constant(recurrent, "recurrent weights"),
                 ctx.constant(lstm_constants(cells), "factors and biases"),
                 projection,
-                *states,
-                *states,
+                *states.buffers,
                 ctx.temporary(scratch, "gates and cells"),
                 ctx.buffer(node.outputs[0]),
                 ctx.constant(_tables(cells.cell_exponent), "logistic and tanh"),

@@ -129,19 +129,22 @@ class QuantizedSvdf(Operator):
         rows, groups = x.shape[0], num_vectors(state.shape)
         added = np.zeros(round_up(filters, LANES), np.int32)
         added[:filters] = -affine(x).zero_point * parts.features.sum(axis=1)
-        kept = ctx.buffer(state.id)
-        moved = ctx.temporary(words_for(state.shape, "i16"), "moved state")
+        before, after = ctx.kept(state.id)
+        moved = after
+        if before == after:  # values move past each other: not in place
+            moved = ctx.temporary(words_for(state.shape, "i16"), "moved state")
         ctx.dispatch_flat(
             node,
             "svdf_state_i16",
-            [kept, self._sums(node, ctx, parts, rows), ctx.constant(added, "zero point"), moved],
+            [before, self._sums(node, ctx, parts, rows), ctx.constant(added, "zero point"), moved],
             invocations=groups,
             push=(
                 *(groups, vectors_per_row(state.shape), memory, filters),
                 *(vectors_per_row((filters,)), parts.newest.value, int_word(parts.newest.shift)),
             ),
         )
-        repack_into(ctx, node, moved, state.shape, kept, state.shape, "i16")
+        if moved != after:
+            repack_into(ctx, node, moved, state.shape, after, state.shape, "i16")
         ctx.dispatch_flat(
             node,
             "svdf_i8",
