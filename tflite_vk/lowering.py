@@ -75,6 +75,7 @@ def lower(
         fusion=fusion,
         is_table=registry.is_table,
         takes_table=registry.takes_table,
+        joins=lambda before, node, g: registry.joins(before, node, g, device),
     )
     ctx = LoweringContext(graph, device, tuned=tuned or {}, effort=effort)
     full = fp32_outputs(graph, wanted) if half else frozenset()
