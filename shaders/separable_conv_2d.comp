@@ -22,27 +22,28 @@ layout(constant_id = 12) const uint TILE_C = 1u;
 layout(constant_id = 13) const uint TAIL = 0u;
 // Steps along the input channels taken together, so that the loads of one needn't wait for another's.
 layout(constant_id = 14) const uint DEPTH = 1u;
-// Input groups held at a time: all, or a multiple of local size z, which keeps the order of the sums.
-layout(constant_id = 15) const uint CHUNK = 8u;
+// Groups of channels between the two, a constant so that drivers know the length of the sums.
+layout(constant_id = 15) const uint GROUPS = 8u;
+// How many of them are held at a time: all, or a multiple of local size z, which keeps the order of the sums.
+layout(constant_id = 16) const uint CHUNK = 8u;
 // Pixels of a depthwise unit: they share its weights, and their loads are under way together.
-layout(constant_id = 16) const uint TILE_D = 1u;
-layout(constant_id = 17) const uint KERNEL_H = 3u;
-layout(constant_id = 18) const uint KERNEL_W = 3u;
+layout(constant_id = 17) const uint TILE_D = 1u;
+layout(constant_id = 18) const uint KERNEL_H = 3u;
+layout(constant_id = 19) const uint KERNEL_W = 3u;
 // Elementwise operator between the two convolutions: a code of epilogue.glsl's unary operators.
-layout(constant_id = 19) const uint BETWEEN = 0u;
+layout(constant_id = 20) const uint BETWEEN = 0u;
 
-TENSOR_IN(0, ACT, x);
+TENSOR_IN(0, ACT, source);
 TENSOR_IN(1, WEIGHT, depthwise_weights);
 TENSOR_IN(2, f32, depthwise_bias);
 TENSOR_IN(3, WEIGHT, weights);
 TENSOR_IN(4, f32, bias);
-TENSOR_OUT(5, ACT, y);
+TENSOR_OUT(5, ACT, target);
 
 layout(push_constant) uniform Push {
     EPILOGUE_PUSH;
     uint num_pixels;        // batch * output height * output width
     uint output_groups;
-    uint input_groups;
     uint output_height;
     uint output_width;
     uint input_height;
@@ -67,6 +68,8 @@ const uint HELD = PIXELS * CHUNK;
 const uint PARTS = gl_WorkGroupSize.z > 1u ? RESULTS * gl_WorkGroupSize.z : 1u;
 shared vec4 pool[HELD > PARTS ? HELD : PARTS];
 
+const int NOWHERE = -0x40000000;
+
 vec4 accumulators[TILE_P * TILE_C];
 
 // What a tensor between the two would give back.
@@ -84,24 +87,37 @@ void fill_pool(uint first_group, uint count, uint first_pixel) {
         int lefts[TILE_D];
         uint images[TILE_D];
         vec4 sums[TILE_D];
+        // One division for the unit: its pixels follow each other.
+        uint pixel = first_pixel + first;
+        uint row = pixel / p.output_width;
+        uint column = pixel - row * p.output_width;
+        uint image = row / p.output_height;
+        row -= image * p.output_height;
         [[unroll]] for (uint i = 0u; i < TILE_D; ++i) {
-            uint pixel = min(first_pixel + first + i, p.num_pixels - 1u);
-            uint row = pixel / p.output_width;
-            uint image = row / p.output_height;
-            tops[i] = int((row - image * p.output_height) * p.stride_h) - p.pad_top;
-            lefts[i] = int((pixel - row * p.output_width) * p.stride_w) - p.pad_left;
+            // Beyond the last pixel nothing is inside.
+            tops[i] = pixel + i < p.num_pixels ? int(row * p.stride_h) - p.pad_top : NOWHERE;
+            lefts[i] = int(column * p.stride_w) - p.pad_left;
             images[i] = image * p.input_height;
             sums[i] = vec4(0.0);
+            column += 1u;
+            if (column == p.output_width) {
+                column = 0u;
+                row += 1u;
+            }
+            if (row == p.output_height) {
+                row = 0u;
+                image += 1u;
+            }
         }
         [[unroll]] for (uint ky = 0u; ky < KERNEL_H; ++ky) {
             [[unroll]] for (uint kx = 0u; kx < KERNEL_W; ++kx) {
-                vec4 w = LOAD(WEIGHT, depthwise_weights, (ky * KERNEL_W + kx) * p.input_groups + group);
+                vec4 w = LOAD(WEIGHT, depthwise_weights, (ky * KERNEL_W + kx) * GROUPS + group);
                 [[unroll]] for (uint i = 0u; i < TILE_D; ++i) {
-                    int row = tops[i] + int(ky * p.dilation_h);
-                    int column = lefts[i] + int(kx * p.dilation_w);
-                    bool is_inside = row >= 0 && row < int(p.input_height) && column >= 0 && column < int(p.input_width);
-                    uint position = is_inside ? (images[i] + uint(row)) * p.input_width + uint(column) : 0u;
-                    vec4 sum = sums[i] + LOAD(ACT, x, position * p.input_groups + group) * w;
+                    uint y = uint(tops[i] + int(ky * p.dilation_h));  // a negative one is beyond any height
+                    uint x = uint(lefts[i] + int(kx * p.dilation_w));
+                    bool is_inside = y < p.input_height && x < p.input_width;
+                    uint position = is_inside ? (images[i] + y) * p.input_width + x : 0u;
+                    vec4 sum = sums[i] + LOAD(ACT, source, position * GROUPS + group) * w;
                     // A choice, not a branch: all loads are under way together.
                     sums[i] = mix(sums[i], sum, bvec4(is_inside));
                 }
@@ -110,7 +126,7 @@ void fill_pool(uint first_group, uint count, uint first_pixel) {
         vec4 b = LOAD(f32, depthwise_bias, group);
         // A padding lane may hold NaN, which a zero weight would not silence.
         bvec4 is_live = greaterThan(uvec4(TAIL), uvec4(0u, 1u, 2u, 3u));
-        if (TAIL == 0u || group != p.input_groups - 1u) is_live = bvec4(true);
+        if (TAIL == 0u || group != GROUPS - 1u) is_live = bvec4(true);
         [[unroll]] for (uint i = 0u; i < TILE_D; ++i) {
             vec4 v = mix(vec4(0.0), unary(BETWEEN, sums[i] + b), is_live);
             if (PIXELS % TILE_D == 0u || first + i < PIXELS) pool[(first + i) * CHUNK + c] = ROUNDED(v);
@@ -140,7 +156,7 @@ void store_result(vec4 sum, uint pixel, uint g) {
     if (pixel >= p.num_pixels || g >= p.output_groups) return;
     uint at = pixel * p.output_groups + g;
     // The bias last, as TFLite's reference kernel adds it: the same rounding.
-    STORE(ACT, y, at, epilogue(sum + LOAD(f32, bias, g), at, pixel, g, p.immediates));
+    STORE(ACT, target, at, epilogue(sum + LOAD(f32, bias, g), at, pixel, g, p.immediates));
 }
 
 void main() {
@@ -152,17 +168,24 @@ void main() {
     const uint step = gl_WorkGroupSize.z;
 
     [[unroll]] for (uint i = 0u; i < TILE_P * TILE_C; ++i) accumulators[i] = vec4(0.0);
-    for (uint first = 0u; first < p.input_groups; first += CHUNK) {
-        uint count = min(CHUNK, p.input_groups - first);
+    for (uint first = 0u; first < GROUPS; first += CHUNK) {
+        uint count = GROUPS <= CHUNK ? GROUPS : min(CHUNK, GROUPS - first);
         if (first != 0u) barrier();
         fill_pool(first, count, first_pixel);
         barrier();
-        uint c = part;
-        for (; c + (DEPTH - 1u) * step < count; c += DEPTH * step) {
-            [[unroll]] for (uint d = 0u; d < DEPTH; ++d) multiply(c + d * step, first + c + d * step, group);
+        // Of `count` groups every sharer takes so many, the first ones perhaps one more.
+        uint steps = count / step;
+        uint s = 0u;
+        for (; s + DEPTH <= steps; s += DEPTH) {
+            [[unroll]] for (uint d = 0u; d < DEPTH; ++d) {
+                multiply((s + d) * step + part, first + (s + d) * step + part, group);
+            }
         }
         if (DEPTH > 1u) {
-            for (; c < count; c += step) multiply(c, first + c, group);
+            for (; s < steps; ++s) multiply(s * step + part, first + s * step + part, group);
+        }
+        if (count % step != 0u && steps * step + part < count) {
+            multiply(steps * step + part, first + steps * step + part, group);
         }
     }
 

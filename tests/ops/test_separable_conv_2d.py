@@ -262,7 +262,7 @@ def test_shared_memory_that_holds_few_channels_changes_no_bit(
         (dispatch,) = (
             d for d in session.lowered.program.dispatches if d.kernel.shader == "separable_conv_2d"
         )
-        chunks.append(dispatch.kernel.spec[15])
+        chunks.append(dispatch.kernel.spec[16])
         session.close()
         found.append(_run(graph, as_gpu, inputs)[0][0])
     assert chunks[0] == 10

@@ -132,6 +132,7 @@ class SeparableConv2D(Operator):
                     tile.channel_groups,
                     c % LANES,
                     tile.depth,
+                    shape.input_groups,
                     tile.chunk,
                     tile.unit,
                     kh,
@@ -141,7 +142,6 @@ class SeparableConv2D(Operator):
                 push=(
                     shape.num_pixels,
                     shape.output_groups,
-                    shape.input_groups,
                     oh,
                     ow,
                     h,

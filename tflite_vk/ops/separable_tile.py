@@ -129,7 +129,8 @@ def choose_size(shape: SeparableShape, device: DeviceInfo) -> Size:
             y //= 2
         else:
             x //= 2
-    return (each, 1, x, y, z, 1)
+    # A workgroup or two on a processor hide little latency, so the loads of two steps go together.
+    return (each, 1, x, y, z, 2 if shape.input_groups >= 4 * z else 1)
 
 
 def make_tile(size: Size, shape: SeparableShape, device: DeviceInfo) -> SeparableTile:
