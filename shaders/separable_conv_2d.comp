@@ -181,7 +181,7 @@ void main() {
                 multiply((s + d) * step + part, first + (s + d) * step + part, group);
             }
         }
-        if (DEPTH > 1u) {
+        if (steps % DEPTH != 0u) {
             for (; s < steps; ++s) multiply(s * step + part, first + s * step + part, group);
         }
         if (count % step != 0u && steps * step + part < count) {

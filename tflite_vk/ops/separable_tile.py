@@ -156,10 +156,10 @@ def sizes(shape: SeparableShape, device: DeviceInfo) -> tuple[Size, ...]:
     """Sizes worth trying."""
     out = []
     for pixels, channel_groups, x, y, z, depth in itertools.product(
-        (1, 2, 4, 8),
+        (1, 2, 4, 7, 8),  # many images are 7 * 2^n pixels wide
         (1, 2),
         _widths(shape.output_groups),
-        (1, 2, 4, 8),
+        (1, 2, 4, 8, 16),
         powers_of_two(1, min(32, max(1, shape.input_groups // 2))),
         (1, 2),
     ):
@@ -169,7 +169,7 @@ def sizes(shape: SeparableShape, device: DeviceInfo) -> tuple[Size, ...]:
         )
         if (
             128 <= x * y * z <= 512
-            and 4 <= pixels * y <= 32
+            and 2 <= pixels * y <= (64 if shape.output_groups <= 16 else 16)
             and pixels * channel_groups <= _MOST_PIXELS
             and depth * z <= shape.input_groups
             and not is_wasteful
