@@ -55,7 +55,7 @@ def lower(
         graph: a verified graph.
         device: the device the program is for.
         half: keep run-time float tensors as float16.
-        fusion: fuse elementwise operators.
+        fusion: make one kernel of several operators.
         fp32_ops: operators that run in float32 all the same, by TFLite's names.
         tuned: sizes that tuning found on such a device, by signature.
         effort: how many other sizes to offer.
