@@ -242,6 +242,9 @@ def test_a_pair_has_the_bits_of_two_kernels(
         got, kernels = _run(graph, as_gpu, inputs, precision=precision)
         assert _is_joined(kernels) == (pays is _always)
         found.append(got[0])
+        kind = "_f16" if precision == "fp16" else "_w16" if pair.is_half else ""
+        steps = "_full" if pair.behind is _many else ""
+        assert f"separable_conv_2d{kind}{steps}" in kernels or pays is _never
     assert_equal(found[0], found[1], "output")
 
 

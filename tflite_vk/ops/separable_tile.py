@@ -97,7 +97,8 @@ def pays(shape: SeparableShape, device: DeviceInfo) -> bool:
 
     A GPU saves a launch and the way through memory, some 4 us of an H200's, and computes depthwise
     results once for each workgroup along the output channels: little, where the pair is bound by
-    launches. A software driver launches for nothing and would compute them lane by lane again.
+    launches. A software driver launches for nothing: there one kernel took 1.4 times as long as two, in
+    the best of the sizes tried (MobileNet v1 and v2, lavapipe).
     """
     if device.is_software or device.limits.max_storage_buffers < _BINDINGS:
         return False
