@@ -28,10 +28,12 @@ layout(constant_id = 15) const uint GROUPS = 8u;
 layout(constant_id = 16) const uint CHUNK = 8u;
 // Pixels of a depthwise unit: they share its weights, and their loads are under way together.
 layout(constant_id = 17) const uint TILE_D = 1u;
-layout(constant_id = 18) const uint KERNEL_H = 3u;
-layout(constant_id = 19) const uint KERNEL_W = 3u;
+// Results of an invocation whose parts are in shared memory at a time.
+layout(constant_id = 18) const uint SLICE = 4u;
+layout(constant_id = 19) const uint KERNEL_H = 3u;
+layout(constant_id = 20) const uint KERNEL_W = 3u;
 // Elementwise operator between the two convolutions: a code of epilogue.glsl's unary operators.
-layout(constant_id = 20) const uint BETWEEN = 0u;
+layout(constant_id = 21) const uint BETWEEN = 0u;
 
 TENSOR_IN(0, ACT, source);
 TENSOR_IN(1, WEIGHT, depthwise_weights);
@@ -60,7 +62,7 @@ const uint INVOCATIONS = gl_WorkGroupSize.x * gl_WorkGroupSize.y * gl_WorkGroupS
 const uint LAYER = gl_WorkGroupSize.x * gl_WorkGroupSize.y;  // invocations that share a part of the sum
 const uint PIXELS = TILE_P * gl_WorkGroupSize.y;
 const uint UNITS = (PIXELS + TILE_D - 1u) / TILE_D * CHUNK;
-const uint RESULTS = TILE_P * TILE_C * LAYER;
+const uint RESULTS = SLICE * LAYER;
 
 // Depthwise results by [pixel of the tile][group of the chunk]; then, where the sum is split, its parts by
 // [part][result].
@@ -200,18 +202,25 @@ void main() {
         }
         return;
     }
-    barrier();  // all have read what is overwritten now
     uint mine = gl_LocalInvocationID.y * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
-    [[unroll]] for (uint i = 0u; i < TILE_P * TILE_C; ++i) pool[part * RESULTS + i * LAYER + mine] = accumulators[i];
-    barrier();
-    // Every invocation finishes its share of the results, part by part in their order.
-    for (uint r = gl_LocalInvocationIndex; r < RESULTS; r += INVOCATIONS) {
-        vec4 sum = pool[r];
-        for (uint other = 1u; other < step; ++other) sum += pool[other * RESULTS + r];
-        uint i = r / LAYER;
-        uint of = r - i * LAYER;
-        uint row = of / gl_WorkGroupSize.x;
-        uint pixel = first_pixel + row * TILE_P + i / TILE_C;
-        store_result(sum, pixel, first_group + of - row * gl_WorkGroupSize.x + i % TILE_C * gl_WorkGroupSize.x);
+    // Slice by slice, of which the next one moves up, so that there is one copy of this code.
+    [[dont_unroll]] for (uint slice = 0u; slice < TILE_P * TILE_C; slice += SLICE) {
+        barrier();  // all have read what is overwritten now
+        [[unroll]] for (uint i = 0u; i < SLICE; ++i) pool[part * RESULTS + i * LAYER + mine] = accumulators[i];
+        [[unroll]] for (uint k = SLICE; k < TILE_P * TILE_C; ++k) accumulators[k - SLICE] = accumulators[k];
+        barrier();
+        // Every invocation finishes its share of the results, part by part in their order.
+        for (uint r = gl_LocalInvocationIndex; r < RESULTS; r += INVOCATIONS) {
+            vec4 sum = pool[r];
+            for (uint other = 1u; other < step; ++other) sum += pool[other * RESULTS + r];
+            uint i = r / LAYER;
+            uint of = r - i * LAYER;
+            uint row = of / gl_WorkGroupSize.x;
+            uint column = of - row * gl_WorkGroupSize.x;
+            i += slice;
+            if (i >= TILE_P * TILE_C) continue;
+            uint pixel = first_pixel + row * TILE_P + i / TILE_C;
+            store_result(sum, pixel, first_group + column + i % TILE_C * gl_WorkGroupSize.x);
+        }
     }
 }

@@ -242,7 +242,8 @@ def test_every_size_fits_the_device(shape: SeparableShape, device: DeviceInfo) -
         x, y, z = tile.local
         assert (tile.pixels, tile.channel_groups, x, y, z, tile.depth) == size
         assert x * y * z <= limits.max_workgroup_invocations
-        parts = tile.pixels * tile.channel_groups * x * y * z if z > 1 else 0
+        parts = tile.slice * x * y * z if z > 1 else 0
+        assert 1 <= tile.slice <= tile.pixels * tile.channel_groups
         assert 16 * max(parts, tile.pixels * y * tile.chunk) <= limits.shared_memory_bytes
         assert tile.chunk == shape.input_groups or tile.chunk % z == 0
         assert 1 <= tile.unit <= tile.pixels * y

@@ -135,6 +135,7 @@ class SeparableConv2D(Operator):
                     shape.input_groups,
                     tile.chunk,
                     tile.unit,
+                    tile.slice,
                     kh,
                     kw,
                     UNARY_CODES[a.between] if a.between else 0,

@@ -26,11 +26,12 @@ _MOST_TAPS = 25
 _MOST_FLOPS = 1 << 29
 """Operations of the pair: beyond, a launch less is nothing, and the kernels apart share no memory."""
 
-_WORKGROUPS = 192
-"""Workgroups that keep a large GPU busy."""
+_WORKGROUPS = 96
+"""Workgroups that keep a large GPU busy, one on most of its processors."""
 
-_INVOCATIONS = 256
-"""Of a workgroup: they share the depthwise results, so many of them."""
+_INVOCATIONS = (512, 256)
+"""Of a workgroup: they share the depthwise results, so many of them. The second number where there are
+twice as many workgroups."""
 
 _TILES = ((32, 32), (16, 32), (8, 32), (8, 16), (4, 16), (2, 16))
 """Pixels and output groups of a workgroup, the first with enough workgroups: many pixels share loads of
@@ -38,6 +39,9 @@ weights, many output groups share depthwise results."""
 
 _MOST_PIXELS = 8
 """Of an invocation: enough to use a weight that often, few enough for its registers."""
+
+_LEAST_PIXELS = 2
+"""The same where invocations are to spare."""
 
 _MOST_UNIT = 4
 """Pixels of a depthwise unit."""
@@ -81,6 +85,7 @@ class SeparableTile:
         depth: steps of the sum whose loads are under way together.
         chunk: input groups in shared memory at a time.
         unit: pixels whose depthwise results one invocation computes together.
+        slice: results of an invocation whose parts are in shared memory at a time.
     """
 
     pixels: int
@@ -90,6 +95,7 @@ class SeparableTile:
     depth: int
     chunk: int
     unit: int
+    slice: int
 
 
 def pays(shape: SeparableShape, device: DeviceInfo) -> bool:
@@ -108,15 +114,17 @@ def pays(shape: SeparableShape, device: DeviceInfo) -> bool:
 def choose_size(shape: SeparableShape, device: DeviceInfo) -> Size:
     """The size by rule; see `make_tile`."""
     limits = device.limits
-    x, pixels = 1, 1
+    x, pixels, workgroups = 1, 1, 0
     for pixels, widest in _TILES:
         x = _even_width(shape.output_groups, min(widest, limits.max_workgroup_size[0]))
-        if ceil_div(shape.num_pixels, pixels) * ceil_div(shape.output_groups, x) >= _WORKGROUPS:
+        workgroups = ceil_div(shape.num_pixels, pixels) * ceil_div(shape.output_groups, x)
+        if workgroups >= _WORKGROUPS:
             break
-    total = min(_INVOCATIONS, limits.max_workgroup_invocations)
+    total = _INVOCATIONS[workgroups >= 2 * _WORKGROUPS]
+    total = min(total, limits.max_workgroup_invocations)
     # Two steps of the sum at least for each of those that share it.
     z = power_of_two_below(shape.input_groups // 2, min(16, max(1, total // x)))
-    y = power_of_two_below(total // (x * z), pixels)
+    y = power_of_two_below(total // (x * z), max(1, pixels // _LEAST_PIXELS))
     each = pixels // y
     while each > _MOST_PIXELS:
         y, z, each = y * 2, max(1, z // 2), each // 2
@@ -142,6 +150,8 @@ def make_tile(size: Size, shape: SeparableShape, device: DeviceInfo) -> Separabl
     held = device.limits.shared_memory_bytes // (_BYTES * pixels * y)
     chunk = shape.input_groups if shape.input_groups <= held else held // z * z
     units = ceil_div(pixels * y * chunk, x * y * z)
+    results = pixels * channel_groups
+    slice_at_most = max(1, device.limits.shared_memory_bytes // (_BYTES * x * y * z))
     return SeparableTile(
         pixels=pixels,
         channel_groups=channel_groups,
@@ -150,6 +160,7 @@ def make_tile(size: Size, shape: SeparableShape, device: DeviceInfo) -> Separabl
         depth=depth,
         chunk=chunk,
         unit=power_of_two_below(units, min(_MOST_UNIT, pixels * y)),
+        slice=ceil_div(results, ceil_div(results, slice_at_most)),
     )
 
 
@@ -157,7 +168,7 @@ def sizes(shape: SeparableShape, device: DeviceInfo) -> tuple[Size, ...]:
     """Sizes worth trying."""
     out = []
     for pixels, channel_groups, x, y, z, depth in itertools.product(
-        (1, 2, 4, 7, 8),  # many images are 7 * 2^n pixels wide
+        (1, 2, 4, 6, 7, 8),  # many images are 7 * 2^n pixels wide
         (1, 2),
         _widths(shape.output_groups),
         (1, 2, 4, 8, 16),
@@ -197,8 +208,7 @@ def _widths(groups: int) -> list[int]:
 
 
 def _fits(size: Size, limits: DeviceLimits) -> bool:
-    """True where the device takes a size, with one step of the sum at least in shared memory."""
-    pixels, channel_groups, x, y, z, _ = size
-    parts = pixels * channel_groups * x * y * z if z > 1 else 0
-    needed = _BYTES * max(parts, pixels * y * z)
+    """True where the device takes a size, with a step and a slice at least in shared memory."""
+    pixels, _, x, y, z, _ = size
+    needed = _BYTES * y * z * max(x if z > 1 else 0, pixels)
     return fits_workgroup(x, y, z, limits) and needed <= limits.shared_memory_bytes
