@@ -87,7 +87,7 @@ void fill_pool(uint first_group, uint count, uint first_pixel) {
         uint group = first_group + c;
         int tops[TILE_D];
         int lefts[TILE_D];
-        uint images[TILE_D];
+        int bases[TILE_D];  // where a pixel's window begins in the input, perhaps outside
         vec4 sums[TILE_D];
         // One division for the unit: its pixels follow each other.
         uint pixel = first_pixel + first;
@@ -99,7 +99,8 @@ void fill_pool(uint first_group, uint count, uint first_pixel) {
             // Beyond the last pixel nothing is inside.
             tops[i] = pixel + i < p.num_pixels ? int(row * p.stride_h) - p.pad_top : NOWHERE;
             lefts[i] = int(column * p.stride_w) - p.pad_left;
-            images[i] = image * p.input_height;
+            int base = (int(image * p.input_height) + tops[i]) * int(p.input_width) + lefts[i];
+            bases[i] = base * int(GROUPS) + int(group);
             sums[i] = vec4(0.0);
             column += 1u;
             if (column == p.output_width) {
@@ -113,13 +114,14 @@ void fill_pool(uint first_group, uint count, uint first_pixel) {
         }
         [[unroll]] for (uint ky = 0u; ky < KERNEL_H; ++ky) {
             [[unroll]] for (uint kx = 0u; kx < KERNEL_W; ++kx) {
+                uint offset = (ky * p.dilation_h * p.input_width + kx * p.dilation_w) * GROUPS;
                 vec4 w = LOAD(WEIGHT, depthwise_weights, (ky * KERNEL_W + kx) * GROUPS + group);
                 [[unroll]] for (uint i = 0u; i < TILE_D; ++i) {
                     uint y = uint(tops[i] + int(ky * p.dilation_h));  // a negative one is beyond any height
                     uint x = uint(lefts[i] + int(kx * p.dilation_w));
                     bool is_inside = y < p.input_height && x < p.input_width;
-                    uint position = is_inside ? (images[i] + y) * p.input_width + x : 0u;
-                    vec4 sum = sums[i] + LOAD(ACT, source, position * GROUPS + group) * w;
+                    uint at = is_inside ? uint(bases[i]) + offset : group;
+                    vec4 sum = sums[i] + LOAD(ACT, source, at) * w;
                     // A choice, not a branch: all loads are under way together.
                     sums[i] = mix(sums[i], sum, bvec4(is_inside));
                 }
