@@ -27,7 +27,7 @@ class CompileSettings:
 
     Attributes:
         precision: "fp32" or "fp16".
-        fusion: fuse elementwise operators.
+        fusion: make one kernel of several operators.
         fp32_ops: operators that keep float32 in "fp16".
         tuning: how many sizes of a kernel to try on the device.
         host_states: the host keeps variables.

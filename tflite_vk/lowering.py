@@ -59,7 +59,7 @@ def lower(
         graph: a verified graph.
         device: the device the program is for.
         half: keep run-time float tensors as float16.
-        fusion: fuse elementwise operators.
+        fusion: make one kernel of several operators.
         fp32_ops: operators that run in float32 all the same, by TFLite's names.
         host_states: the host keeps variables and passes them in and out; else the device does.
         tuned: sizes that tuning found on such a device, by signature.
@@ -80,6 +80,7 @@ def lower(
         fusion=fusion,
         is_table=registry.is_table,
         takes_table=registry.takes_table,
+        joins=lambda before, node, g: registry.joins(before, node, g, device),
     )
     ctx = LoweringContext(graph, device, tuned=tuned or {}, effort=effort)
     full = fp32_outputs(graph, wanted) if half else frozenset()

@@ -88,7 +88,7 @@ class Session:
             graph: a verified graph whose every node is supported.
             device: an open device.
             precision: "fp32" or "fp16": storage of run-time float values on the device.
-            fusion: fuse elementwise operators.
+            fusion: make one kernel of several operators.
             fp32_ops: operators that keep float32 in "fp16", by TFLite's names.
             tuning: how many sizes of a kernel to try on the device.
             profiling: time every dispatch.

@@ -63,7 +63,7 @@ def execute(
         device: an open device.
         door: "session" runs the compiler and the device alone, with guard words behind every
             buffer, and needs every operator taken; else a delegate does it.
-        fusion: fuse elementwise operators.
+        fusion: make one kernel of several operators.
     """
     declined: tuple[tuple[str, str], ...] = ()
     try:

@@ -5,8 +5,6 @@ The software driver runs them just as well, only slower; limits are the least th
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -20,13 +18,12 @@ from tests.ops.cases import (
     softmax,
     transpose_conv,
 )
+from tests.support.as_gpu import AsGpu
 from tests.support.case import Case, random_array
 from tests.support.compare import assert_close
 from tests.support.oracle import reference
-from tflite_vk.device_info import DeviceInfo, DeviceLimits
 from tflite_vk.frontend.flatbuffer import read_model
-from tflite_vk.program import MemoryPlan, Program
-from tflite_vk.runtime.device import Device, Executable
+from tflite_vk.runtime.device import Device
 from tflite_vk.session import Session
 
 _MODULES = (
@@ -41,33 +38,6 @@ _MODULES = (
 )
 _EVERY = 3
 """The lowering is what is tested here, so a part of the cases will do."""
-
-
-class _AsGpu:
-    """A device that says it is a small GPU."""
-
-    def __init__(self, device: Device) -> None:
-        self._device = device
-        least = DeviceLimits()
-        self.info: DeviceInfo = replace(
-            device.info,
-            type="discrete",
-            limits=replace(
-                device.info.limits,
-                max_workgroup_invocations=least.max_workgroup_invocations,
-                max_workgroup_size=least.max_workgroup_size,
-                shared_memory_bytes=least.shared_memory_bytes,
-            ),
-        )
-        self.dispatcher = device.dispatcher
-
-    def compile(
-        self, program: Program, plan: MemoryPlan, *, profiling: bool = False, guard_words: int = 0
-    ) -> Executable:
-        return self._device.compile(program, plan, profiling=profiling, guard_words=guard_words)
-
-    def close(self) -> None:
-        self._device.close()
 
 
 def _cases() -> list[Case]:
@@ -89,7 +59,7 @@ def test_op_as_on_a_gpu(case: Case, device: Device) -> None:
             value = random_array(rng, tensor.shape, tensor.dtype.numpy, case.low, case.high)
         inputs.append(value)
     want = case.expected(*inputs) if case.expected is not None else reference(data, inputs)
-    session = Session(graph, _AsGpu(device), guard_words=16)
+    session = Session(graph, AsGpu(device), guard_words=16)
     try:
         outputs = session.allocate_outputs(graph.outputs)
         session.run(dict(zip(graph.inputs, inputs, strict=True)), outputs)

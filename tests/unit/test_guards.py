@@ -19,7 +19,9 @@ from tflite_vk.ops.signatures import SIGNATURES
 from tflite_vk.runtime.null import NULL_DEVICE
 from tflite_vk.shape import Shape
 
-FAMILIES = sorted(key for key in registry.operators() if key[0] != "ELEMENTWISE")
+OWN = {"ELEMENTWISE", "SEPARABLE_CONV_2D"}
+"""Made by passes only."""
+FAMILIES = sorted(key for key in registry.operators() if key[0] not in OWN)
 SHAPES: tuple[Shape, ...] = ((), (3,), (2, 3), (1, 2, 3, 4), (0, 2), (1, 1, 1, 1, 1, 1, 1))
 MOST_LOWERED = 12
 CUSTOM_ATTRIBUTES: dict[str, ir.Attributes] = {

@@ -218,8 +218,7 @@ def fused_groups(graph: Graph, subgraph: int) -> tuple[FusedGroup, ...]:
 
 def _ops(node: Node) -> tuple[str, ...]:
     """The operator and its fused ones; a chain without a producer has no operator of its own."""
-    steps = tuple(step.op for step in node.steps)
-    return steps if node.op == "ELEMENTWISE" else (node.op, *steps)
+    return node.ops[1:] if node.op == "ELEMENTWISE" else node.ops
 
 
 def _inspect(partition: Partition, index: int) -> InspectedPartition:

@@ -89,6 +89,14 @@ class DepthwiseConv2DAttributes(Conv2DAttributes):
 
 
 @_table
+class SeparableConv2DAttributes(DepthwiseConv2DAttributes):
+    """Of the node that passes/fuse_separable.py makes: the options are the depthwise part's."""
+
+    between: str = ""
+    """Elementwise operator between the two convolutions; empty where there is none."""
+
+
+@_table
 class TransposeConvAttributes(ActivationAttributes):
     """TRANSPOSE_CONV, and the custom Convolution2DTransposeBias."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflite_vk.dtypes import DType
-from tflite_vk.ir.attributes import Attributes, NoAttributes
+from tflite_vk.ir.attributes import Attributes, NoAttributes, SeparableConv2DAttributes
 from tflite_vk.shape import Shape, num_elements
 
 NO_TENSOR = -1
@@ -144,6 +144,15 @@ class Node:
     def origins(self) -> tuple[int, ...]:
         """TFLite node indices this node stands for."""
         return self.sources or (self.index,)
+
+    @property
+    def ops(self) -> tuple[str, ...]:
+        """Names of the operators it computes, first to last."""
+        own: tuple[str, ...] = (self.op,)
+        if isinstance(self.attributes, SeparableConv2DAttributes):
+            between = filter(None, (self.attributes.between,))
+            own = ("DEPTHWISE_CONV_2D", *between, "CONV_2D")
+        return (*own, *(s.op for s in self.steps))
 
     def has_input(self, position: int) -> bool:
         """True where the input at `position` is given."""

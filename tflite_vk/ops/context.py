@@ -255,7 +255,7 @@ class LoweringContext:
             raise ShaderError(
                 f"shader {shader} has {len(access)} bindings, {node.op} gives {len(bindings)}"
             )
-        names = "+".join((node.op, *(s.op for s in node.steps)))
+        names = "+".join(node.ops)
         self.dispatches.append(
             Dispatch(
                 kernel=Kernel(shader, tuple(spec)),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tflite_vk.device_info import DeviceInfo
 from tflite_vk.ir.attributes import Conv2DAttributes
 from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.ops.context import LoweringContext
@@ -20,6 +21,7 @@ from tflite_vk.ops.conv_weights import (
 )
 from tflite_vk.ops.operator import Operator
 from tflite_vk.ops.registry import register
+from tflite_vk.ops.separable_conv_2d import joins_depthwise
 from tflite_vk.ops.sizes import Size
 from tflite_vk.ops.window import Window, check_window
 from tflite_vk.program import int_word
@@ -188,6 +190,9 @@ class Conv2D(Operator):
         if groups > 1 and not weights.is_const and not _has_whole_groups(weights.shape, groups):
             return f"run-time filter in {groups} groups of {weights.shape[3]} channels (supported: multiples of 4)"
         return check_weights(graph, node)
+
+    def joins(self, before: Node, node: Node, graph: Graph, device: DeviceInfo) -> bool:
+        return joins_depthwise(before, node, graph, device)
 
     def output_shapes(self, node: Node, graph: Graph) -> Sequence[Shape]:
         source, weights = graph.input(node, 0).shape, graph.input(node, 1).shape

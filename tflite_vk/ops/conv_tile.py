@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from tflite_vk.device_info import DeviceInfo
 from tflite_vk.ops.launch import Groups, shrink_local
-from tflite_vk.ops.sizes import Offer, Size, fits_workgroup, powers_of_two
+from tflite_vk.ops.sizes import (
+    Offer,
+    Size,
+    fits_workgroup,
+    power_of_two_above,
+    power_of_two_below,
+    powers_of_two,
+)
 from tflite_vk.shape import ceil_div
 
 
@@ -28,22 +35,6 @@ class Tile:
     local: Groups
     groups: Groups
     depth: int = 1
-
-
-def _power_of_two(value: int, most: int) -> int:
-    """Smallest power of two >= value, at most `most`."""
-    size = 1
-    while size < value and size < most:
-        size *= 2
-    return size
-
-
-def _power_of_two_below(value: int, most: int) -> int:
-    """Largest power of two <= value, at least 1 and at most `most`."""
-    size = 1
-    while size * 2 <= min(value, most):
-        size *= 2
-    return size
 
 
 _MOST_ACCUMULATORS = 64
@@ -129,7 +120,7 @@ def _software_size(num_pixels: int, output_groups: int, is_grouped: bool) -> Siz
     fits = 1 if is_grouped else output_groups // 8
     channel_groups = 4 if fits >= 4 and num_pixels >= 49 else 2 if fits >= 2 else 1
     pixels = 14 if num_pixels >= 49 else 7 if num_pixels >= 28 else 4
-    x = _power_of_two(output_groups, 8)
+    x = power_of_two_above(output_groups, 8)
     return (pixels, channel_groups, x, max(1, 32 // x), 1, 1)
 
 
@@ -140,9 +131,9 @@ def _gpu_size(num_pixels: int, output_groups: int, input_groups: int) -> Size:
     the best of 166 tiles over the layers of MobileNet v1 and ResNet-50.
     """
     outputs = num_pixels * output_groups
-    z = _power_of_two_below(input_groups // 4, 4 if outputs >= 1 << 16 else 16)
+    z = power_of_two_below(input_groups // 4, 4 if outputs >= 1 << 16 else 16)
     pixels = next((p for p in (4, 2) if outputs * z >= p * _BUSY), 1) if z > 1 else 1
-    x = _power_of_two(output_groups, 8 if z >= 8 else 16)
+    x = power_of_two_above(output_groups, 8 if z >= 8 else 16)
     y = max(1, (256 if z >= 16 else 128 if z != 4 else 64) // (x * z))
     return (pixels, 1, x, y, z, 1)
 
@@ -178,7 +169,7 @@ def tile_sizes(
 ) -> tuple[Size, ...]:
     """Sizes worth trying; arguments as for `choose_tile`."""
     limits = device.limits
-    widths = powers_of_two(1, _power_of_two(output_groups, 32))[-4:]
+    widths = powers_of_two(1, power_of_two_above(output_groups, 32))[-4:]
     sharers: list[int] = [1]
     depths: tuple[int, ...] = (1,)
     if is_sharing:

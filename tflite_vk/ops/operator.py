@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from tflite_vk.device_info import DeviceInfo
 from tflite_vk.dtypes import DType
 from tflite_vk.ir.graph import Graph, Node
 from tflite_vk.shape import Shape
@@ -75,6 +76,11 @@ class Operator(ABC):
     def takes_table(self, node: Node, graph: Graph) -> bool:
         """True where the kernel maps its 8-bit results through a table, as fused functions become."""
         del node, graph
+        return False
+
+    def joins(self, before: Node, node: Node, graph: Graph, device: DeviceInfo) -> bool:
+        """True where one kernel computes this node and the one whose result it reads, and is faster."""
+        del before, node, graph, device
         return False
 
     @abstractmethod

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import numpy as np
 
 import tflite_vk.ops
-from tflite_vk.device_info import DeviceLimits
+from tflite_vk.device_info import DeviceInfo, DeviceLimits
 from tflite_vk.dtypes import DType
 from tflite_vk.epilogue import ACTIVATION_STEPS
 from tflite_vk.ir.attributes import ActivationAttributes, UnreadAttributes
@@ -88,6 +88,12 @@ def takes_table(node: Node, graph: Graph) -> bool:
     """True for a node whose kernel maps its 8-bit results through a table."""
     operator = find(node, graph)
     return operator is not None and operator.takes_table(node, graph)
+
+
+def joins(before: Node, node: Node, graph: Graph, device: DeviceInfo) -> bool:
+    """True where one kernel computes a node and the one whose result it reads, and is faster."""
+    operator = find(node, graph)
+    return operator is not None and operator.joins(before, node, graph, device)
 
 
 def infer_shapes(node: Node, graph: Graph) -> list[Shape] | None:

@@ -80,6 +80,7 @@ SIGNATURES: dict[str, Signature] = {
     "MaxPoolingWithArgmax2D": Signature((1, 1), (2, 2)),
     "RESHAPE": Signature((1, 2)),
     "RNN": Signature((5, 5)),
+    "SEPARABLE_CONV_2D": Signature((5, 5), required=2),
     "SPLIT": Signature((2, 2), (1, ANY)),
     "SPLIT_V": Signature((3, 3), (1, ANY)),
     "SVDF": Signature((3, 5)),

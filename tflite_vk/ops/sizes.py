@@ -75,6 +75,22 @@ def powers_of_two(least: int, most: int) -> list[int]:
     return out
 
 
+def power_of_two_above(value: int, most: int) -> int:
+    """Smallest power of two >= value, or the first >= most where that is smaller."""
+    size = 1
+    while size < value and size < most:
+        size *= 2
+    return size
+
+
+def power_of_two_below(value: int, most: int) -> int:
+    """Largest power of two <= value, at least 1 and at most `most`."""
+    size = 1
+    while size * 2 <= min(value, most):
+        size *= 2
+    return size
+
+
 def near(size: Size, sizes: Iterable[Size]) -> tuple[Size, ...]:
     """Those that differ in one number by up to a factor of three, or in two by a factor of two."""
 

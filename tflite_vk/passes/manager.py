@@ -8,6 +8,7 @@ from tflite_vk.ir.graph import Graph
 from tflite_vk.ir.verify import verify_graph
 from tflite_vk.passes.dequantize_inputs import dequantize_inputs
 from tflite_vk.passes.fuse_elementwise import fuse_elementwise
+from tflite_vk.passes.fuse_separable import PairQuestion, fuse_separable
 from tflite_vk.passes.fuse_tables import Question, fuse_tables
 from tflite_vk.passes.remove_no_ops import remove_no_ops
 from tflite_vk.passes.rename_stablehlo import rename_stablehlo
@@ -23,6 +24,7 @@ def run_passes(
     fusion: bool = True,
     is_table: Question | None = None,
     takes_table: Question | None = None,
+    joins: PairQuestion | None = None,
 ) -> Graph:
     """Rewrite a graph for lowering.
 
@@ -33,6 +35,8 @@ def run_passes(
         is_table: True for a function of one 8-bit value.
         takes_table: True for a node whose kernel maps its results through a table. Where either is
             None, no such functions are fused.
+        joins: True where one kernel for a depthwise convolution and the convolution behind it is faster
+            on the device; None for never.
     """
     passes: list[Callable[[Graph], Graph]] = [
         rename_stablehlo,
@@ -46,6 +50,9 @@ def run_passes(
         passes.append(lambda g: fuse_elementwise(g, ends_in_epilogue))
         if is_table is not None and takes_table is not None:
             passes.append(lambda g: fuse_tables(g, is_table, takes_table))
+        if joins is not None:
+            # Last: by now either part has all the elementwise steps that it can have.
+            passes.append(lambda g: fuse_separable(g, joins))
     for rewrite in passes:
         graph = rewrite(graph)
         verify_graph(graph)

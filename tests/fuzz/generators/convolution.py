@@ -87,10 +87,23 @@ def conv_2d(g: Builder) -> None:
 
 @generator(3)
 def depthwise_conv_2d(g: Builder) -> None:
+    depthwise(g, g.choice((1, 1, 1, 2, 3, 4)))
+
+
+@generator(2)
+def separable_conv_2d(g: Builder) -> None:
+    """Two operators that a GPU computes in one kernel."""
+    y = depthwise(g, 1)
+    out = g.choice(CHANNELS)
+    w, eps, scale = weights(g, (out, 1, 1, y.shape[3]), y, y.shape[3])
+    a = Conv2DAttributes(g.choice(ACTIVATIONS), padding(g))
+    g.apply("CONV_2D", [y, w, bias(g, y, out)], a, eps=eps, scale=scale)
+
+
+def depthwise(g: Builder, multiplier: int) -> Value:
     x = image(g)
     pad = padding(g)
     k, s, d = window(g, x, pad)
-    multiplier = g.choice((1, 1, 1, 2, 3, 4))
     if g.chance(0.8):
         s = (
             [max(s)] * 2
@@ -103,7 +116,7 @@ def depthwise_conv_2d(g: Builder) -> None:
     )
     b = bias(g, x, w.shape[3]) if g.chance(0.8) else None
     version = 2 if max(d) > 1 else 1
-    g.apply("DEPTHWISE_CONV_2D", [x, w, b], a, version=version, eps=eps, scale=scale)
+    return g.apply("DEPTHWISE_CONV_2D", [x, w, b], a, version=version, eps=eps, scale=scale)
 
 
 @generator(2)
