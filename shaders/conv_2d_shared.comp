@@ -46,8 +46,8 @@ const uint STAGED = BUFFERS * BUFFER;
 const uint PARTIAL = PARTS > 1u ? RESULTS * INVOCATIONS : 1u;  // after the last step: parts of the sums
 shared vec4 pool[STAGED > PARTIAL ? STAGED : PARTIAL];
 
-// What an invocation stages: input group `lane of the step` of every PIXEL_STRIDE-th pixel, and every
-// INVOCATIONS-th group of weights.
+// What an invocation stages: of every PIXEL_STRIDE-th pixel the same one of the step's input groups, and
+// every INVOCATIONS-th group of weights.
 const uint PIXEL_STRIDE = INVOCATIONS / STEP;
 const uint MY_INPUTS = (NUM_INPUTS + INVOCATIONS - 1u) / INVOCATIONS;
 const uint MY_WEIGHTS = (NUM_WEIGHTS + INVOCATIONS - 1u) / INVOCATIONS;

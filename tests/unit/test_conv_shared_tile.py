@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
@@ -99,7 +100,8 @@ def test_the_rule(shape: tuple[int, int, int], is_taken: bool) -> None:
     own = choose_shared(*shape, DESKTOP.limits)
     assert own is not None
     assert is_better(own, *shape) == is_taken
-    assert not is_shared(_offer(shape, SOFTWARE).rule)
+    for other in (SOFTWARE, replace(DESKTOP, type="integrated")):
+        assert not is_shared(_offer(shape, other).rule)
 
 
 @pytest.mark.parametrize(("shape", "is_taken"), LAYERS.values(), ids=LAYERS)

@@ -11,8 +11,8 @@ from tflite_vk.ops.conv_tile import Tile, make_tile
 from tflite_vk.ops.sizes import Offer, Size, fits_workgroup, near, powers_of_two
 from tflite_vk.shape import ceil_div, round_up
 
-# The rule, in figures. It takes this form where blocks of so many pixels keep a large GPU's
-# processors busy and the sum is long enough to reuse what is staged.
+# The rule, in figures: a discrete GPU (others may keep shared memory in main memory) takes this form
+# where blocks of so many pixels keep a large one busy, and the sum is long enough to pay for staging.
 LEAST_SUM = 64
 """Groups of four inputs and taps that one output sums."""
 LEAST_PIXELS = 28
@@ -91,18 +91,18 @@ def choose_shared(
 ) -> Size | None:
     """The best size by rule, None where none fits; arguments as for `shared_sizes`.
 
-    The largest block of which there still are enough, eight groups of channels wide; the invocations that it leaves
-    split the sum.
+    The largest block of which there still are enough, eight groups of channels wide. Its
+    invocations are few: more of them split the sum.
     """
     x = next(n for n in (8, 4, 2, 1) if n <= max(1, output_groups))
     # Seven pixels divide the images of most networks (224, 112, 56, 28, 14, 7), eight many others.
     pixels = 7 if round_up(num_pixels, 7) <= round_up(num_pixels, 8) else 8
 
-    def workgroups(y: int, channel_groups: int) -> int:
-        return ceil_div(num_pixels, pixels * y) * ceil_div(output_groups, x * channel_groups)
+    def blocks(y: int, channel_groups: int) -> int:
+        return _blocks((pixels, channel_groups, x, y), num_pixels, output_groups)
 
-    y = next((n for n in (8, 4, 2) if workgroups(n, 1) >= WORKGROUPS), 1)
-    channel_groups = 2 if output_groups > x and workgroups(y, 2) >= 2 * WORKGROUPS else 1
+    y = next((n for n in (8, 4, 2) if blocks(n, 1) >= WORKGROUPS), 1)
+    channel_groups = 2 if output_groups > x and blocks(y, 2) >= 2 * WORKGROUPS else 1
     shares = (INVOCATIONS // channel_groups) // (x * y)
     for z, depth in itertools.product(reversed(powers_of_two(1, shares)), (2, 1)):
         size = (pixels, channel_groups, x, y, z, depth, 2)
@@ -111,11 +111,18 @@ def choose_shared(
     return None
 
 
+def _blocks(size: Size, num_pixels: int, output_groups: int) -> int:
+    pixels, channel_groups, x, y, *_ = size
+    return ceil_div(num_pixels, pixels * y) * ceil_div(output_groups, x * channel_groups)
+
+
 def is_better(size: Size, num_pixels: int, output_groups: int, sum_groups: int) -> bool:
     """True where the rule takes this form, in this size; arguments as for `shared_sizes`."""
-    pixels, channel_groups, x, y, *_ = size
-    blocks = ceil_div(num_pixels, pixels * y) * ceil_div(output_groups, x * channel_groups)
-    return sum_groups >= LEAST_SUM and pixels * y >= LEAST_PIXELS and blocks >= WORKGROUPS
+    return (
+        sum_groups >= LEAST_SUM
+        and size[0] * size[3] >= LEAST_PIXELS
+        and _blocks(size, num_pixels, output_groups) >= WORKGROUPS
+    )
 
 
 def with_shared(
@@ -139,7 +146,7 @@ def with_shared(
     sizes = partial(shared_sizes, *shape, device.limits)
     return replace(
         offer,
-        rule=own if is_better(own, *shape) else offer.rule,
+        rule=own if device.type == "discrete" and is_better(own, *shape) else offer.rule,
         sizes=lambda: (offer.rule, *offer.sizes(), own, *sizes()),
         few=lambda: (offer.rule, *near(offer.rule, offer.sizes()), own, *near(own, sizes())),
     )
