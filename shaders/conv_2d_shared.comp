@@ -161,11 +161,14 @@ void multiply(uint buffer_at, uint column, uint row, uint part) {
         vec4 values[TILE_P];
         uint inputs_at = buffer_at + k * ROW + row;
         [[unroll]] for (uint i = 0u; i < TILE_P; ++i) values[i] = pool[inputs_at + i * gl_WorkGroupSize.y];
+        vec4 factors[4u * TILE_C];
         uint weights_at = buffer_at + WEIGHTS_AT + k * 4u * GROUPS + column;
+        [[unroll]] for (uint j = 0u; j < 4u * TILE_C; ++j) {
+            factors[j] = pool[weights_at + j / TILE_C * GROUPS + j % TILE_C * gl_WorkGroupSize.x];
+        }
         [[unroll]] for (uint lane = 0u; lane < 4u; ++lane) {
-            [[unroll]] for (uint j = 0u; j < TILE_C; ++j) {
-                vec4 w = pool[weights_at + lane * GROUPS + j * gl_WorkGroupSize.x];
-                [[unroll]] for (uint i = 0u; i < TILE_P; ++i) accumulators[i * TILE_C + j] += values[i][lane] * w;
+            [[unroll]] for (uint i = 0u; i < RESULTS; ++i) {
+                accumulators[i] += values[i / TILE_C][lane] * factors[lane * TILE_C + i % TILE_C];
             }
         }
     }
@@ -192,15 +195,15 @@ void main() {
     start(first_pixel, first_group);
     carry();
     fetch();
-    stage(0u);
-    barrier();
     for (uint step = 0u; step < steps; ++step) {
-        bool has_next = step + 1u < steps;
-        if (has_next) fetch();
-        multiply(BUFFERS == 1u ? 0u : (step & 1u) * BUFFER, column, row, part);
-        if (BUFFERS == 1u) barrier();
-        if (has_next) stage(BUFFERS == 1u ? 0u : (~step & 1u) * BUFFER);
+        uint buffer_at = BUFFERS == 1u ? 0u : (step & 1u) * BUFFER;
+        stage(buffer_at);
         barrier();
+        // Behind the last step there are only zeros to fetch. A condition here would make the compiler
+        // join two sets of registers, and wait for the loads to do so.
+        fetch();
+        multiply(buffer_at, column, row, part);
+        if (BUFFERS == 1u) barrier();
     }
 
     uint pixel = first_pixel + row;
@@ -212,6 +215,7 @@ void main() {
         return;
     }
     // The parts meet in shared memory, and share the results.
+    barrier();
     [[unroll]] for (uint i = 0u; i < RESULTS; ++i) pool[i * INVOCATIONS + gl_LocalInvocationIndex] = accumulators[i];
     barrier();
     [[dont_unroll]] for (uint i = part; i < RESULTS; i += PARTS) {
