@@ -23,7 +23,8 @@ from tflite_vk.ir.graph import Graph
 from tflite_vk.ops import conv_2d
 from tflite_vk.ops.sizes import Offer, Size
 from tflite_vk.passes.fold_constants import fold_constants
-from tflite_vk.runtime.device import Device
+from tflite_vk.program import MemoryPlan, Program
+from tflite_vk.runtime.device import Device, Executable
 from tflite_vk.session import Session
 from tflite_vk.testing.model_writer import ModelWriter
 
@@ -145,6 +146,37 @@ def test_the_bits_are_those_of_register_tiles(
     # Register tiles begin each tap with the first part: else some groups are another part's.
     if kernel == (1, 1) or input_groups % parts == 0:
         assert_equal(got[0], want[0], "output")
+    assert_close(got[0], reference(data, inputs)[0], case.rtol, case.atol_of_scale, "output")
+
+
+class _Narrow:
+    """A device that takes few workgroups along y."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        limits = replace(device.info.limits, max_workgroup_count=(65535, 3, 65535))
+        self.info = replace(device.info, limits=limits)
+        self.dispatcher = device.dispatcher
+
+    def compile(
+        self, program: Program, plan: MemoryPlan, *, profiling: bool = False, guard_words: int = 0
+    ) -> Executable:
+        conv = next(d for d in program.dispatches if d.kernel.shader == "conv_2d_shared")
+        assert conv.groups[1:] == (3, 3)
+        return self._device.compile(program, plan, profiling=profiling, guard_words=guard_words)
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+def test_blocks_go_on_along_z(device: Device, force: Force) -> None:
+    """99 pixels in 8 blocks: the last of 9 workgroups has none."""
+    case = Case("shared", _AWKWARD["pointwise"])
+    data = case.model()
+    graph = _graph(data)
+    inputs = _inputs(case, graph)
+    force((7, 2, 2, 2, 4, 1, 1))
+    got = _run(graph, _Narrow(device), inputs)
     assert_close(got[0], reference(data, inputs)[0], case.rtol, case.atol_of_scale, "output")
 
 
