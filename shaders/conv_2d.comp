@@ -7,7 +7,6 @@
 // x: output channels (neighbouring invocations read neighbouring weights); y: tiles of pixels, which
 // continue along workgroups of z. Local size z splits the sum over the input channels: where there
 // are few outputs, a GPU has invocations to spare. The parts meet in shared memory.
-// Weights: [kernel row][kernel column][input group][input lane][output group] of vec4 over outputs.
 //
 // SUBGROUP, set by -D: the eight invocations of a subgroup lie along x and read the same inputs, so
 // each loads every eighth pixel's and they pass them on. A software driver loads lane by lane, which is
@@ -15,7 +14,7 @@
 
 #define EPILOGUE_BINDING 4
 #include "dispatch.glsl"
-#include "epilogue.glsl"
+#include "conv_product.glsl"
 
 layout(constant_id = 11) const uint TILE_P = 4u;
 layout(constant_id = 12) const uint TILE_C = 1u;
@@ -26,32 +25,6 @@ layout(constant_id = 14) const uint IS_POINTWISE = 0u;
 layout(constant_id = 15) const uint IS_GROUPED = 0u;
 // Steps along the input channels taken together, so that the loads of one needn't wait for another's.
 layout(constant_id = 16) const uint DEPTH = 1u;
-
-TENSOR_IN(0, ACT, x);
-TENSOR_IN(1, WEIGHT, weights);
-TENSOR_IN(2, f32, bias);
-TENSOR_OUT(3, ACT, y);
-
-layout(push_constant) uniform Push {
-    EPILOGUE_PUSH;
-    uint num_pixels;        // batch * output height * output width
-    uint output_groups;
-    uint input_groups;      // of one group of a grouped convolution
-    uint input_stride;      // groups from pixel to pixel
-    uint output_height;
-    uint output_width;
-    uint input_height;
-    uint input_width;
-    uint kernel_height;
-    uint kernel_width;
-    uint stride_h;
-    uint stride_w;
-    uint dilation_h;
-    uint dilation_w;
-    int pad_top;
-    int pad_left;
-    uint outputs_per_group; // output groups that share the same input channels
-} p;
 
 vec4 accumulators[TILE_P * TILE_C];
 const uint WEIGHTS = 4u * TILE_C;  // of a step along the input channels
@@ -130,14 +103,6 @@ bool gather_parts() {
         [[unroll]] for (uint i = 0u; i < TILE_P * TILE_C; ++i) accumulators[i] += partial[i * INVOCATIONS + other];
     }
     return true;
-}
-
-// Finish and store a sum of the tile, unless it lies beyond the output.
-void store_result(vec4 sum, uint pixel, uint g) {
-    if (pixel >= p.num_pixels || g >= p.output_groups) return;
-    uint at = pixel * p.output_groups + g;
-    // The bias last, as TFLite's reference kernel adds it: the same rounding.
-    STORE(ACT, y, at, epilogue(sum + LOAD(f32, bias, g), at, pixel, g, p.immediates));
 }
 
 void main() {

@@ -17,6 +17,7 @@ from tflite_vk.ir.attributes import (
 )
 from tflite_vk.ir.graph import Graph
 from tflite_vk.lowering import lower
+from tflite_vk.ops.conv_shared_tile import is_shared
 from tflite_vk.ops.conv_tile import choose_tile, make_tile, tile_size, tile_sizes
 from tflite_vk.ops.sizes import Effort, Offer, Size, near
 from tflite_vk.runtime.null import NULL_DEVICE
@@ -135,11 +136,16 @@ def test_lowering_offers_sizes_when_asked(device: DeviceInfo) -> None:
     assert [b.words for b in offered.program.buffers] == [b.words for b in plain.program.buffers]
     shaders = [c.signature.split()[0] for c in offered.choices]
     assert shaders == ["conv_2d", "depthwise_conv_2d", "fully_connected"]
+    forms = {is_shared(size) for choice in offered.choices for size in choice.others}
+    assert forms == ({False} if device.is_software else {False, True})
     for choice in offered.choices:
         own = offered.program.dispatches[choice.dispatch]
         for size, other in choice.others.items():
             assert other.bindings == own.bindings
             assert other.kernel.shader.startswith(choice.signature.split()[0])
+            assert ("_shared" in other.kernel.shader) == (
+                choice.signature.startswith("conv_2d") and is_shared(size)
+            )
             assert other != own, size
 
 

@@ -11,6 +11,7 @@ from tflite_vk.device_info import DeviceInfo
 from tflite_vk.ir.attributes import Conv2DAttributes
 from tflite_vk.ir.graph import Graph, Node, Tensor
 from tflite_vk.ops.context import LoweringContext
+from tflite_vk.ops.conv_shared_tile import is_shared, make_shared_tile, with_shared
 from tflite_vk.ops.conv_tile import make_tile, shares_loads, tile_offer
 from tflite_vk.ops.conv_weights import (
     bias_buffer,
@@ -113,7 +114,7 @@ def product_of(
 def lower_product(
     ctx: LoweringContext, node: Node, product: Product, source: int, weights: Tensor, bias: int
 ) -> None:
-    """Add the dispatch of `conv_2d`.
+    """Add the dispatch of `conv_2d`, or of `conv_2d_shared` where that is better.
 
     Args:
         ctx: the program being made.
@@ -127,12 +128,16 @@ def lower_product(
     input_groups = ceil_div(product.input_channels, LANES)
     taps = product.kernel[0] * product.kernel[1]
     is_sharing = shares_loads(output_groups, ctx.device, product.num_groups > 1)
-    shader = filter_build(ctx, "conv_2d_subgroup" if is_sharing else "conv_2d", weights)
+    direct = filter_build(ctx, "conv_2d_subgroup" if is_sharing else "conv_2d", weights)
+    shared = filter_build(ctx, "conv_2d_shared", weights)
     inputs = [source, filter_buffer(ctx, node, weights, taps), bias]
     target = ctx.buffer(node.outputs[0])
 
     def add(size: Size) -> None:
-        tile = make_tile(size, product.num_pixels, output_groups, ctx.device)
+        make, shader, switch = make_tile, direct, int(product.num_groups > 1)
+        if is_shared(size):
+            make, shader, switch = make_shared_tile, shared, size[-1]
+        tile = make(size, product.num_pixels, output_groups, ctx.device)
         ctx.compute(
             node,
             shader,
@@ -145,7 +150,7 @@ def lower_product(
                 tile.channel_groups,
                 product.input_channels % LANES,
                 int(product.is_pointwise),
-                int(product.num_groups > 1),
+                switch,
                 tile.depth,
             ),
             push=product.words,
@@ -153,7 +158,7 @@ def lower_product(
         )
 
     offer = tile_offer(
-        f"{ctx.variant(shader)} {product}",
+        f"{ctx.variant(direct)} {product}",
         product.num_pixels,
         output_groups,
         ctx.device,
@@ -161,6 +166,10 @@ def lower_product(
         input_groups,
         is_sharing=is_sharing,
     )
+    if product.num_groups == 1:
+        offer = with_shared(
+            offer, product.num_pixels, output_groups, taps * input_groups, ctx.device
+        )
     ctx.add_sized(offer, add)
 
 

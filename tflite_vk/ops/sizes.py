@@ -41,11 +41,13 @@ class Offer:
         signature: see Choice.
         rule: the first choice.
         sizes: gives every size worth trying; only asked where there is something to tune.
+        few: gives those of them worth trying with little effort; those near the rule's where None.
     """
 
     signature: str
     rule: Size
     sizes: Callable[[], Iterable[Size]]
+    few: Callable[[], Iterable[Size]] | None = None
 
     def pick(self, tuned: Mapping[str, Size]) -> Size:
         """The size that tuning found; the rule's where it found none that is on offer."""
@@ -56,7 +58,10 @@ class Offer:
         """Sizes to try besides the chosen one."""
         if effort == "off":
             return iter(())
-        sizes = self.sizes() if effort == "exhaustive" else near(self.rule, self.sizes())
+        if effort == "exhaustive":
+            sizes = self.sizes()
+        else:
+            sizes = near(self.rule, self.sizes()) if self.few is None else self.few()
         return (s for s in dict.fromkeys((self.rule, *sizes)) if s != chosen)
 
 
