@@ -36,8 +36,9 @@ LAYERS = {
     "3x3, 64 channels, 56x56": ((3136, 16, 144), True),
     "3x3, 128 channels, 28x28": ((784, 32, 288), True),
     "1x1, 256 to 64, 56x56": ((3136, 16, 64), True),
-    "short sum": ((3136, 64, 16), False),
-    "few pixels": ((49, 128, 1152), False),
+    "3x3, 512 channels, 7x7": ((49, 128, 1152), True),
+    "short sum": ((3136, 64, 12), False),
+    "few pixels": ((25, 128, 1152), False),
     "few outputs": ((100, 4, 288), False),
 }
 """Pixels, output groups and groups in a sum; whether the rule takes shared memory for them."""
