@@ -11,7 +11,7 @@ from tflite_vk.ops.axes import read_axes
 from tflite_vk.ops.context import LoweringContext
 from tflite_vk.ops.launch import fold
 from tflite_vk.ops.operator import Operator
-from tflite_vk.ops.reduction import split
+from tflite_vk.ops.reduction import split_once
 from tflite_vk.ops.registry import register
 from tflite_vk.shape import (
     LANES,
@@ -68,7 +68,7 @@ class ArgReduce(Operator):
         size = row_groups if is_inner else x.shape[axes[0]]
         step = 1 if is_inner else num_elements(x.shape[axes[0] + 1 : -1]) * row_groups
         groups = num_vectors(y.shape)
-        how = split(groups, size, ctx.device)
+        how = split_once(groups, size, ctx.device)
         local = (how.sharers, how.outputs) if is_inner else (how.outputs, how.sharers)
         kept_as = ctx.storage(x)
         is_wide = y.dtype is DType.INT64

@@ -188,8 +188,10 @@ def _size(
     x = min(8, ceil_div(channels, LANES))
     if not device.is_software:
         return 1, 1, *shrink_local(x, 128 // x, device.limits)
-    # Seven divides the images of most networks for 224 pixels, eight those for 256.
-    tile = min((7, 8), key=lambda t: ceil_div(width, t) * t) if width > 4 else 4
+    # Seven divides the images of most networks for 224 pixels, eight those for 256. With a stride four
+    # are as fast, and compile in half the time.
+    is_wide = width > 4 and a.stride_w == 1
+    tile = min((7, 8), key=lambda t: ceil_div(width, t) * t) if is_wide else 4
     if height > 1 and _can_go_down(a, kernel, tile):
         return tile, min(height, _SOFTWARE_ROWS), *shrink_local(x, 2, device.limits)
     return 4, 1, *shrink_local(x, 8, device.limits)

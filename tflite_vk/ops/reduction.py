@@ -44,9 +44,21 @@ _LOCAL_SIZE = 128
 SOFTWARE_SHARERS = 8
 """A software driver pays for every barrier: one vector's width shares a reduction at most."""
 _ENOUGH_INVOCATIONS = 1 << 14
-"""With so many at work a GPU is busy, and a reduction needn't be shared further."""
+"""With so many at work a device is busy, and a reduction isn't shared further."""
 _MIN_SLICE = 64
-"""Groups that one invocation reduces before a reduction is worth a second dispatch."""
+"""Groups that one invocation of a software driver reduces before a second dispatch is worth it."""
+
+# Of a GPU, found on an H200: the means of a style network's normalizations then take half the time of
+# one workgroup for each output group. Smaller ones are bound by their launch: MobileNet's MEAN and
+# SOFTMAX take what the shortest kernel takes, so that subgroup operations have nothing to gain there.
+_GPU_INVOCATIONS = 256
+"""Of a workgroup."""
+_GPU_OUTPUTS = 8
+"""Neighbouring groups of outputs that a workgroup makes: a row of 128 bytes."""
+_GPU_WORKGROUPS = 132
+"""So many keep it busy; a reduction with fewer is cut into slices."""
+_GPU_MIN_SLICE = 4
+"""Groups that one invocation reduces before that."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +83,30 @@ def power_of_two(value: int) -> int:
 
 def split(outputs: int, count: int, device: DeviceInfo) -> Split:
     """Share reductions of `count` groups each, for so many groups of outputs."""
+    if not device.is_software:
+        return _gpu_split(outputs, count, device)
+    whole = split_once(outputs, count, device)
+    wanted = ceil_div(_ENOUGH_INVOCATIONS, outputs * whole.sharers)
+    slices = min(wanted, count // (whole.sharers * _MIN_SLICE), 256)
+    return replace(whole, slices=max(1, slices))
+
+
+def split_once(outputs: int, count: int, device: DeviceInfo) -> Split:
+    """As `split`, for what one dispatch has to do."""
     wanted = max(1, ceil_div(_ENOUGH_INVOCATIONS, outputs))
     most = SOFTWARE_SHARERS if device.is_software else _LOCAL_SIZE
     sharers = power_of_two(max(1, min(count, wanted, most)))
     per_workgroup = min(_LOCAL_SIZE // sharers, 1 << max(0, outputs - 1).bit_length())
-    slices = min(ceil_div(wanted, sharers), count // (sharers * _MIN_SLICE), 256)
+    return Split(sharers, per_workgroup, slices=1)
+
+
+def _gpu_split(outputs: int, count: int, device: DeviceInfo) -> Split:
+    limits = device.limits
+    most = min(_GPU_INVOCATIONS, limits.max_workgroup_invocations, *limits.max_workgroup_size[:2])
+    per_workgroup = min(_GPU_OUTPUTS, 1 << max(0, outputs - 1).bit_length())
+    sharers = power_of_two(max(1, min(count, most // per_workgroup)))
+    wanted = ceil_div(_GPU_WORKGROUPS, ceil_div(outputs, per_workgroup))
+    slices = min(wanted, count // (sharers * _GPU_MIN_SLICE), 256)
     return Split(sharers, per_workgroup, max(1, slices))
 
 
@@ -141,7 +172,7 @@ def lower_reduction(
     )
     second_half = replace(reduction, plan=joined, first=0)
     shader = "reduce_final" if ctx.half else "reduce"
-    whole = replace(split(groups, how.slices, ctx.device), slices=1)
+    whole = split_once(groups, how.slices, ctx.device)
     _dispatch(ctx, node, shader, second_half, whole, partial, output)
 
 
@@ -206,5 +237,5 @@ def lower_integer_reduction(
     ctx: LoweringContext, node: Node, shader: str, reduction: Reduction, source: int, output: int
 ) -> None:
     """Add the dispatch of a reduction of integers or booleans."""
-    how = replace(split(num_vectors(reduction.result), reduction.plan.count, ctx.device), slices=1)
+    how = split_once(num_vectors(reduction.result), reduction.plan.count, ctx.device)
     _dispatch(ctx, node, shader, reduction, how, source, output)
