@@ -7,10 +7,6 @@
 // x: output channels (neighbouring invocations read neighbouring weights); y: tiles of pixels, which
 // continue along workgroups of z. Local size z splits the sum over the input channels: where there
 // are few outputs, a GPU has invocations to spare. The parts meet in shared memory.
-//
-// SUBGROUP, set by -D: the eight invocations of a subgroup lie along x and read the same inputs, so
-// each loads every eighth pixel's and they pass them on. A software driver loads lane by lane, which is
-// most of its time; a GPU needs none of it.
 
 #define EPILOGUE_BINDING 4
 #include "dispatch.glsl"
@@ -27,64 +23,27 @@ layout(constant_id = 15) const uint IS_GROUPED = 0u;
 layout(constant_id = 16) const uint DEPTH = 1u;
 
 vec4 accumulators[TILE_P * TILE_C];
-const uint WEIGHTS = 4u * TILE_C;  // of a step along the input channels
 
-#ifdef SUBGROUP
-#extension GL_KHR_shader_subgroup_ballot : require
-// Pixels that an invocation loads, of the TILE_P that it needs.
-const uint OWN = TILE_P / 8u;
-uint own_pixel(uint i) { return i * 8u + gl_SubgroupInvocationID; }
-#else
-const uint OWN = TILE_P;
-uint own_pixel(uint i) { return i; }
-#endif
-
-vec4 weight(uint row, uint group) {
-    return LOAD(WEIGHT, weights, row * p.output_groups + min(group, p.output_groups - 1u));
-}
-
-void add_products(uint i, vec4 value, const vec4 w[WEIGHTS]) {
-    [[unroll]] for (uint lane = 0u; lane < 4u; ++lane) {
-        [[unroll]] for (uint j = 0u; j < TILE_C; ++j) accumulators[i * TILE_C + j] += value[lane] * w[lane * TILE_C + j];
-    }
-}
-
-void multiply(uint tap, uint channel, const uint positions[OWN], const bool is_inside[OWN], uint group) {
-    vec4 own[OWN];
+void multiply(uint tap, uint channel, const uint positions[TILE_P], const bool is_inside[TILE_P], uint group) {
+    vec4 values[TILE_P];
     // A padding lane may hold NaN, which a zero weight would not silence.
     bvec4 is_live = greaterThan(uvec4(TAIL), uvec4(0u, 1u, 2u, 3u));
     if (TAIL == 0u || channel != p.input_groups - 1u) is_live = bvec4(true);
-    [[unroll]] for (uint i = 0u; i < OWN; ++i) {
+    [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
         vec4 v = LOAD(ACT, x, positions[i] + channel);
         if (TAIL != 0u) v = mix(vec4(0.0), v, is_live);
-        own[i] = IS_POINTWISE != 0u || is_inside[i] ? v : vec4(0.0);
+        values[i] = IS_POINTWISE != 0u || is_inside[i] ? v : vec4(0.0);
     }
     uint first_weight = (tap * p.input_groups + channel) * 4u;
-#ifdef SUBGROUP
-    // All weights first: each sum is then read and written once, as most of them are not in registers.
-    vec4 w[WEIGHTS];
-    [[unroll]] for (uint k = 0u; k < WEIGHTS; ++k) {
-        w[k] = weight(first_weight + k / TILE_C, group + k % TILE_C * gl_WorkGroupSize.x);
-    }
-    [[unroll]] for (uint i = 0u; i < OWN; ++i) {
-        // The subgroup's invocation has to be a constant.
-        add_products(i * 8u, subgroupBroadcast(own[i], 0u), w);
-        add_products(i * 8u + 1u, subgroupBroadcast(own[i], 1u), w);
-        add_products(i * 8u + 2u, subgroupBroadcast(own[i], 2u), w);
-        add_products(i * 8u + 3u, subgroupBroadcast(own[i], 3u), w);
-        add_products(i * 8u + 4u, subgroupBroadcast(own[i], 4u), w);
-        add_products(i * 8u + 5u, subgroupBroadcast(own[i], 5u), w);
-        add_products(i * 8u + 6u, subgroupBroadcast(own[i], 6u), w);
-        add_products(i * 8u + 7u, subgroupBroadcast(own[i], 7u), w);
-    }
-#else
     [[unroll]] for (uint lane = 0u; lane < 4u; ++lane) {
         [[unroll]] for (uint j = 0u; j < TILE_C; ++j) {
-            vec4 w = weight(first_weight + lane, group + j * gl_WorkGroupSize.x);
-            [[unroll]] for (uint i = 0u; i < TILE_P; ++i) accumulators[i * TILE_C + j] += own[i][lane] * w;
+            uint g = min(group + j * gl_WorkGroupSize.x, p.output_groups - 1u);
+            vec4 w = LOAD(WEIGHT, weights, (first_weight + lane) * p.output_groups + g);
+            [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
+                accumulators[i * TILE_C + j] += values[i][lane] * w;
+            }
         }
     }
-#endif
 }
 
 // Partial sums of all but the first part, by [pixel and group of the tile][invocation].
@@ -109,22 +68,20 @@ void main() {
     uint group = gl_WorkGroupID.x * gl_WorkGroupSize.x * TILE_C + gl_LocalInvocationID.x;
     uint tile = (gl_WorkGroupID.y + gl_WorkGroupID.z * gl_NumWorkGroups.y) * gl_WorkGroupSize.y + gl_LocalInvocationID.y;
     uint first = tile * TILE_P;
-#ifndef SUBGROUP
     // With parts to gather every invocation has to reach the barrier; loads are clamped.
     if (gl_WorkGroupSize.z == 1u && (group >= p.output_groups || first >= p.num_pixels)) return;
-#endif
     uint part = gl_LocalInvocationID.z;
 
     [[unroll]] for (uint i = 0u; i < TILE_P * TILE_C; ++i) accumulators[i] = vec4(0.0);
 
     uint first_channel = IS_GROUPED != 0u ? group / p.outputs_per_group * p.input_groups : 0u;
-    uint positions[OWN];
-    bool is_inside[OWN];
-    int tops[OWN];
-    int lefts[OWN];
-    uint images[OWN];
-    [[unroll]] for (uint i = 0u; i < OWN; ++i) {
-        uint pixel = min(first + own_pixel(i), p.num_pixels - 1u);
+    uint positions[TILE_P];
+    bool is_inside[TILE_P];
+    int tops[TILE_P];
+    int lefts[TILE_P];
+    uint images[TILE_P];
+    [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
+        uint pixel = min(first + i, p.num_pixels - 1u);
         if (IS_POINTWISE != 0u) {
             positions[i] = pixel * p.input_stride + first_channel;
         } else {
@@ -141,7 +98,7 @@ void main() {
         if (IS_POINTWISE == 0u) {
             uint ky = tap / p.kernel_width;
             uint kx = tap - ky * p.kernel_width;
-            [[unroll]] for (uint i = 0u; i < OWN; ++i) {
+            [[unroll]] for (uint i = 0u; i < TILE_P; ++i) {
                 int row = tops[i] + int(ky * p.dilation_h);
                 int column = lefts[i] + int(kx * p.dilation_w);
                 is_inside[i] = row >= 0 && row < int(p.input_height) && column >= 0 && column < int(p.input_width);

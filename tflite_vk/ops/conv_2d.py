@@ -134,9 +134,12 @@ def lower_product(
     target = ctx.buffer(node.outputs[0])
 
     def add(size: Size) -> None:
-        make, shader, switch = make_tile, direct, int(product.num_groups > 1)
-        if is_shared(size):
-            make, shader, switch = make_shared_tile, shared, size[-1]
+        make, shader = make_tile, direct
+        own: tuple[int, ...] = (int(product.num_groups > 1), size[5])
+        if is_sharing:
+            own = ()
+        elif is_shared(size):
+            make, shader, own = make_shared_tile, shared, (size[6], size[5])
         tile = make(size, product.num_pixels, output_groups, ctx.device)
         ctx.compute(
             node,
@@ -150,8 +153,7 @@ def lower_product(
                 tile.channel_groups,
                 product.input_channels % LANES,
                 int(product.is_pointwise),
-                switch,
-                tile.depth,
+                *own,
             ),
             push=product.words,
             flops=product.flops,
