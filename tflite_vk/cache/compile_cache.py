@@ -18,7 +18,7 @@ from tflite_vk.ir.graph import Graph
 from tflite_vk.lowering import Lowered
 from tflite_vk.options import DelegateOptions
 from tflite_vk.program import MemoryPlan
-from tflite_vk.runtime.cache import CacheKey, EntryFile, file_stem
+from tflite_vk.runtime.cache import CacheKey, EntryFile, file_stem, read_ahead
 
 logger = logging.getLogger("tflite_vk")
 
@@ -109,6 +109,16 @@ class CompileCache:
         stem = file_stem(self._token, "model")
         identity = {**self._identity, "kind": kind, "model": model, "part": part}
         return EntryFile(self._folder / f"{stem}-{self._device}-{name}.{kind}", identity)
+
+
+def read_program_ahead(options: DelegateOptions) -> None:
+    """Read the program that a model will ask for, where the folder holds but one it could be."""
+    if options.cache_dir is None:
+        return
+    stem = file_stem(options.model_token, "model")
+    found = list(Path(options.cache_dir).glob(f"{stem}-*.program"))
+    if len(found) == 1:
+        read_ahead(found[0])
 
 
 def open_cache(options: DelegateOptions, device: DeviceInfo) -> CompileCache | None:

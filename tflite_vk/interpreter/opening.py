@@ -6,6 +6,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tflite_vk.cache.compile_cache import read_program_ahead
 from tflite_vk.cache.digest import hash_ahead
 from tflite_vk.frontend.flatbuffer import Model, read_file, read_model
 from tflite_vk.options import DelegateOptions
@@ -43,4 +44,5 @@ def read_and_open(
         model = read_model(content, source)
         if o.cache_dir is not None:
             hash_ahead(model.subgraphs)
+            read_program_ahead(o)
         return content, model, opening.result()

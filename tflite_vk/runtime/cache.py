@@ -9,6 +9,7 @@ for and holds its hash; a file is good where its description is byte for byte th
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -36,6 +37,9 @@ _ALIGNMENT = 64
 _DRIVER_HEADER = struct.Struct("<IIII16s")
 
 _warned: set[str] = set()
+
+_ahead: dict[Path, _Content] = {}
+"""What `read_ahead` has read; the file named last, until anything of its kind is read."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,56 @@ class CacheKey:
         )
 
 
+@dataclass(frozen=True)
+class _Content:
+    """A file as it was read.
+
+    Attributes:
+        content: all of it.
+        sha256: of the data in it; None where it is too short to hold any.
+        changed_ns: when it was last written.
+    """
+
+    content: bytes
+    sha256: str | None
+    changed_ns: int
+
+    @classmethod
+    def of(cls, path: Path) -> _Content:
+        """Read a file.
+
+        Raises:
+            OSError: it can't be read.
+        """
+        changed_ns = path.stat().st_mtime_ns
+        content = path.read_bytes()
+        start = _data_start(content)
+        digest = None if start is None else hashlib.sha256(memoryview(content)[start:]).hexdigest()
+        return cls(content, digest, changed_ns)
+
+
+def _data_start(content: bytes) -> int | None:
+    """Where a file's data begins; None where it is cut, or no cache file at all."""
+    start = len(_MAGIC) + _LENGTHS.size
+    if len(content) < start or not content.startswith(_MAGIC):
+        return None
+    described, size = _LENGTHS.unpack_from(content, len(_MAGIC))
+    whole = len(content) == start + described + size
+    return start + described if whole else None
+
+
+def read_ahead(path: Path) -> None:
+    """Read and hash a file now, where there is time, for an `EntryFile` that soon will be.
+
+    Args:
+        path: of a file that need not exist, nor be a good one.
+    """
+    with contextlib.suppress(OSError):
+        content = _Content.of(path)
+        _ahead.clear()
+        _ahead[path] = content
+
+
 class EntryFile:
     """One cached thing.
 
@@ -110,24 +164,24 @@ class EntryFile:
     def read(self) -> memoryview | None:
         """The data; None where there is none that is good. Never raises for a bad file."""
         try:
-            content = self.path.read_bytes()
+            found = self._content()
         except OSError:
             return None
-        data = self._parse(content)
-        if data is None:
-            logger.info("cache file %s is damaged or for something else: ignored", self.path)
-        return data
+        start = _data_start(found.content)
+        if start is not None and found.sha256 is not None:
+            expected = self._description(found.sha256)
+            if found.content[len(_MAGIC) + _LENGTHS.size : start] == expected:
+                return memoryview(found.content)[start:]
+        logger.info("cache file %s is damaged or for something else: ignored", self.path)
+        return None
 
-    def _parse(self, content: bytes) -> memoryview | None:
-        start = len(_MAGIC) + _LENGTHS.size
-        if len(content) < start or not content.startswith(_MAGIC):
-            return None
-        described, size = _LENGTHS.unpack_from(content, len(_MAGIC))
-        if len(content) != start + described + size:
-            return None
-        data = memoryview(content)[start + described :]
-        expected = self._description(hashlib.sha256(data).hexdigest())
-        return data if content[start : start + described] == expected else None
+    def _content(self) -> _Content:
+        ahead = _ahead.pop(self.path, None)
+        if any(path.suffix == self.path.suffix for path in _ahead):
+            _ahead.clear()  # it was another's
+        if ahead is not None and ahead.changed_ns == self.path.stat().st_mtime_ns:
+            return ahead
+        return _Content.of(self.path)
 
     def _description(self, sha256: str) -> bytes:
         """Padded so that the data behind it is aligned for any type."""
