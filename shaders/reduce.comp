@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 // SUM, MEAN, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY, REDUCE_ALL over any axes; also pools
 // whose window is the whole image.
 //
@@ -185,10 +186,11 @@ void main() {
         if (is_inner) {
             uint first = row * p.inner + group * 4u;
             uint lanes = p.inner - group * 4u;
-            total = lanes_from(first, begin, end, sharers);
-            if (lanes > 1u) total = choose(total, lanes_from(first + 1u, begin, end, sharers), bvec4(0, 1, 0, 0));
-            if (lanes > 2u) total = choose(total, lanes_from(first + 2u, begin, end, sharers), bvec4(0, 0, 1, 0));
-            if (lanes > 3u) total = choose(total, lanes_from(first + 3u, begin, end, sharers), bvec4(0, 0, 0, 1));
+            // A loop, not four copies: a driver reads them all, also for a reduction without lanes.
+            [[dont_unroll]] for (uint lane = 0u; lane < min(lanes, 4u); ++lane) {
+                VEC result = lanes_from(first + lane, begin, end, sharers);
+                total = choose(total, result, equal(uvec4(lane), uvec4(0u, 1u, 2u, 3u)));
+            }
         } else {
             uint base = p.first + strided(row, p.kept_dims[0], p.kept_dims[1], p.kept_strides) + group;
             total = reduce_from(base, begin, end, sharers);

@@ -11,7 +11,7 @@ from tflite_vk.cache.digest import hash_ahead
 from tflite_vk.frontend.flatbuffer import Model, read_file, read_model
 from tflite_vk.options import DelegateOptions
 from tflite_vk.runtime.device import Device
-from tflite_vk.runtime.open import open_device
+from tflite_vk.runtime.open import import_dispatcher, open_device
 
 
 def read_and_open(
@@ -41,6 +41,7 @@ def read_and_open(
             content, source = read_file(model_path), Path(model_path).name
         else:
             content, source = bytes(model_content or b""), "model_content"
+        import_dispatcher(o.dispatcher)
         model = read_model(content, source)
         if o.cache_dir is not None:
             hash_ahead(model.subgraphs)

@@ -167,6 +167,12 @@ def open_device(
     return CachingDevice(device, cache_dir, model_token)
 
 
+def import_dispatcher(dispatcher: str) -> None:
+    """Import what `open_device` needs of this package, while another thread waits for a driver."""
+    if dispatcher == "vulkan" or (dispatcher == "auto" and not _has_kompute()):
+        import tflite_vk.runtime.vulkan.device  # noqa: F401
+
+
 @contextlib.contextmanager
 def open_scratch(device: Device) -> Iterator[Device]:
     """The same device opened again, for work that shall leave nothing behind; closed on leaving.
