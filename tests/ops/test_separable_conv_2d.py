@@ -245,7 +245,10 @@ def test_a_pair_has_the_bits_of_two_kernels(
         kind = "_f16" if precision == "fp16" else "_w16" if pair.is_half else ""
         steps = "_full" if pair.behind is _many else ""
         assert f"separable_conv_2d{kind}{steps}" in kernels or pays is _never
-    assert_equal(found[0], found[1], "output")
+    if device.info.is_software:
+        assert_equal(found[0], found[1], "output")
+    else:  # a GPU's compiler contracts multiply and add where it likes, in each kernel by itself
+        assert_close(found[0], found[1], RTOL, ATOL_OF_SCALE, "output")
 
 
 @pytest.mark.parametrize("sharers", [1, 2])
