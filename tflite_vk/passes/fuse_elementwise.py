@@ -7,12 +7,12 @@ stands where the consumer stood, where all operands are known; so one that reads
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tflite_vk.epilogue import build_epilogue
 from tflite_vk.ir.graph import Graph, Node
+from tflite_vk.passes.merge import merge_into_producers
 from tflite_vk.passes.to_elementwise import ELEMENTWISE
 
 
@@ -35,35 +35,25 @@ def fuse_elementwise(graph: Graph, ends_in_epilogue: Callable[[Node, Graph], boo
         graph: activations split, elementwise nodes in ELEMENTWISE form.
         ends_in_epilogue: True for a node whose kernel applies steps to output 0.
     """
-    reads = Counter(t for node in graph.nodes for t in node.reads)
-    reads.update(graph.outputs)
-    producer: dict[int, int] = {}
-    nodes: list[Node | None] = []
-    for node in graph.nodes:
-        placed = node
+
+    def forms(node: Node) -> Iterator[Node]:
         if node.op == ELEMENTWISE:
-            for form in (node, _swapped(node, graph)):
-                if form is None:
-                    continue
-                at = producer.get(form.inputs[0])
-                before = nodes[at] if at is not None else None
-                if before is None or at is None or reads[form.inputs[0]] != 1:
-                    continue
-                if any(graph.tensors[t].is_variable for t in before.reads):
-                    continue  # a node in between may change it
-                if before.outputs[0] != form.inputs[0] or not ends_in_epilogue(before, graph):
-                    continue
-                steps = (*before.steps, *form.steps)
-                if build_epilogue(steps, graph.output(form).shape, graph.tensors) is None:
-                    continue
-                placed = replace(
-                    before,
-                    outputs=(form.outputs[0], *before.outputs[1:]),
-                    steps=steps,
-                    sources=(*before.origins, *form.origins),
-                )
-                nodes[at] = None
-                break
-        producer.update(dict.fromkeys(placed.outputs, len(nodes)))
-        nodes.append(placed)
-    return graph.with_(nodes=[n for n in nodes if n is not None])
+            yield node
+            swapped = _swapped(node, graph)
+            if swapped is not None:
+                yield swapped
+
+    def merge(before: Node, form: Node) -> Node | None:
+        if before.outputs[0] != form.inputs[0] or not ends_in_epilogue(before, graph):
+            return None
+        steps = (*before.steps, *form.steps)
+        if build_epilogue(steps, graph.output(form).shape, graph.tensors) is None:
+            return None
+        return replace(
+            before,
+            outputs=(form.outputs[0], *before.outputs[1:]),
+            steps=steps,
+            sources=(*before.origins, *form.origins),
+        )
+
+    return merge_into_producers(graph, merge, forms)

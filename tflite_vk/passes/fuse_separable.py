@@ -7,12 +7,12 @@ is faster, is the operator family's to say: it depends on the device.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
 from tflite_vk.ir.attributes import DepthwiseConv2DAttributes, SeparableConv2DAttributes
 from tflite_vk.ir.graph import NO_TENSOR, Graph, Node
+from tflite_vk.passes.merge import merge_into_producers
 
 SEPARABLE_CONV_2D = "SEPARABLE_CONV_2D"
 
@@ -27,26 +27,12 @@ def fuse_separable(graph: Graph, joins: PairQuestion) -> Graph:
         joins: True where one kernel computes the second node and the first, whose result it reads, and
             is faster.
     """
-    reads = Counter(t for node in graph.nodes for t in node.reads)
-    reads.update(graph.outputs)
-    producer: dict[int, int] = {}
-    nodes: list[Node | None] = []
-    for node in graph.nodes:
-        placed = node
-        at = producer.get(node.inputs[0]) if node.inputs else None
-        before = nodes[at] if at is not None else None
-        if (
-            at is not None
-            and before is not None
-            and before.op == "DEPTHWISE_CONV_2D"
-            and reads[node.inputs[0]] == 1
-            and joins(before, node, graph)
-        ):
-            placed = _joined(before, node)
-            nodes[at] = None
-        producer.update(dict.fromkeys(placed.outputs, len(nodes)))
-        nodes.append(placed)
-    return graph.with_(nodes=[n for n in nodes if n is not None])
+
+    def merge(before: Node, node: Node) -> Node | None:
+        is_pair = before.op == "DEPTHWISE_CONV_2D" and joins(before, node, graph)
+        return _joined(before, node) if is_pair else None
+
+    return merge_into_producers(graph, merge)
 
 
 def _joined(depthwise: Node, pointwise: Node) -> Node:
